@@ -1,0 +1,70 @@
+"""A decision, and the explanation that it carries: the one value behind the log line, the admin API and the tests."""
+
+from dataclasses import dataclass
+
+from kinference.ids import Address, Milliseconds, ObjectRef, ReservationId
+from kinference.vocabulary import Api, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointChoice:
+    """An engine endpoint, and the model name to ask it for."""
+
+    pool: ObjectRef
+    address: Address
+    model: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackendChoice:
+    """A provider, the name it knows the model by, its API, and the path that replaces the client's ("": none)."""
+
+    backend: ObjectRef
+    model: str
+    api: Api
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One destination that was weighed, and the terms of its cost, by name, in milliseconds."""
+
+    destination: str
+    total_ms: Milliseconds
+    terms: tuple[tuple[str, Milliseconds], ...]
+    hit_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """One destination that a filter removed, and why."""
+
+    destination: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything that was weighed, in the order of the fleet; the pick and the runner-up by destination name."""
+
+    policy: str
+    candidates: tuple[Candidate, ...]
+    rejected: tuple[Rejected, ...]
+    pick: str
+    runner_up: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """What was decided. A refusal has no choice and reservation 0; its `reason` says why and what would help."""
+
+    outcome: Outcome
+    reason: str
+    choice: EndpointChoice | BackendChoice | None = None
+    reservation: ReservationId = ReservationId(0)
+    prompt_tokens: int = 0
+    """Estimated."""
+    hit_tokens: int = 0
+    """Expected to be cached at the choice."""
+    expected_ttft_ms: Milliseconds = 0.0

@@ -1,0 +1,33 @@
+"""What routing needs to know of a request."""
+
+from dataclasses import dataclass
+
+from kinference.ids import ObjectRef
+from kinference.vocabulary import Api, Need, QosClass
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as the decision sees it, built by the picker from the body and the call's metadata."""
+
+    model: str
+    """As the client wrote it, before aliases."""
+    api: Api
+    prompt: tuple[bytes, ...]
+    """The canonical stream: what a chat template renders first comes first (tools, system, then messages), each
+    element the raw bytes of its JSON, so that turn N is a prefix of turn N+1."""
+    prompt_bytes: int
+    output_tokens: int | None = None
+    """The most the client wants back; None when it does not say."""
+    streaming: bool = False
+    needs: frozenset[Need] = frozenset()
+    qos: QosClass = QosClass.INTERACTIVE
+    tenant: str = ""
+    """"" is a value of its own: it matches a rule that names "" and nothing else."""
+    pool: ObjectRef | None = None
+    session: str = ""
+    """Whatever the client gave that ties its turns together; "" when nothing did."""
+    salt: str = ""
+    """The client's `cache_salt`: engines share no prefix across salts."""
+    translates: bool = False
+    """The caller can translate the answer, so destinations of another API may be picked."""

@@ -1,0 +1,118 @@
+"""Every metric's name, kind, help and labels, in one table, and the registry behind them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+LABEL_VALUES_MAX = 256
+"""Distinct values of one label; what comes after is counted under `other` (names sent by clients are unbounded)."""
+
+
+class Kind(Enum):
+    COUNTER = auto()
+    GAUGE = auto()
+    HISTOGRAM = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One row of the table. Names follow Prometheus: base unit last, `_total` for counters."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_OVERHEAD = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5)
+
+GATEWAY_REQUESTS = Metric(
+    "kinference_gateway_requests_total", Kind.COUNTER, "HTTP requests answered.", ("api", "status", "outcome")
+)
+GATEWAY_OVERHEAD = Metric(
+    "kinference_gateway_overhead_seconds", Kind.HISTOGRAM, "Our own time in a request.", (), _OVERHEAD
+)
+GATEWAY_TTFT = Metric(
+    "kinference_gateway_time_to_first_token_seconds", Kind.HISTOGRAM, "From dispatch to first byte.", (), _SECONDS
+)
+PICKS = Metric("kinference_picker_picks_total", Kind.COUNTER, "Answered picks.", ("outcome",))
+PICK_SECONDS = Metric("kinference_picker_pick_seconds", Kind.HISTOGRAM, "Synchronous part of a pick.", (), _OVERHEAD)
+BUFFERED_BYTES = Metric("kinference_picker_buffered_bytes", Kind.GAUGE, "Bytes held in bodies, all states.")
+LIVE_TICKETS = Metric(
+    "kinference_picker_live_tickets", Kind.GAUGE, "Picked requests not yet final, aborted or expired."
+)
+EXPIRED = Metric("kinference_picker_expired_total", Kind.COUNTER, "What the timer reclaimed.", ("what",))
+ITL_IGNORED = Metric(
+    "kinference_picker_itl_ignored_total", Kind.COUNTER, "Reports whose inter-token part was unusable."
+)
+
+TABLE: tuple[Metric, ...] = (
+    GATEWAY_REQUESTS,
+    GATEWAY_OVERHEAD,
+    GATEWAY_TTFT,
+    PICKS,
+    PICK_SECONDS,
+    BUFFERED_BYTES,
+    LIVE_TICKETS,
+    EXPIRED,
+    ITL_IGNORED,
+)
+
+
+class Metrics:
+    """The metrics of one process, made from the table. A metric outside the table cannot be recorded."""
+
+    def __init__(self, table: Sequence[Metric] = TABLE) -> None:
+        self._registry = CollectorRegistry()
+        self._by_metric: dict[Metric, Counter | Gauge | Histogram] = {row: self._build(row) for row in table}
+        self._seen: dict[tuple[Metric, int], set[str]] = {}
+
+    def _build(self, row: Metric) -> Counter | Gauge | Histogram:
+        match row.kind:
+            case Kind.COUNTER:
+                return Counter(row.name, row.help, row.labels, registry=self._registry)
+            case Kind.GAUGE:
+                return Gauge(row.name, row.help, row.labels, registry=self._registry)
+            case Kind.HISTOGRAM:
+                return Histogram(row.name, row.help, row.labels, registry=self._registry, buckets=row.buckets)
+
+    def count(self, metric: Metric, *labels: str, amount: float = 1) -> None:
+        """Add to a counter."""
+        series = self._series(metric, labels)
+        assert isinstance(series, Counter)
+        series.inc(amount)
+
+    def gauge(self, metric: Metric, value: float, *labels: str) -> None:
+        """Set a gauge."""
+        series = self._series(metric, labels)
+        assert isinstance(series, Gauge)
+        series.set(value)
+
+    def time(self, metric: Metric, seconds: float, *labels: str) -> None:
+        """Put one duration into a histogram."""
+        series = self._series(metric, labels)
+        assert isinstance(series, Histogram)
+        series.observe(seconds)
+
+    def _series(self, metric: Metric, labels: tuple[str, ...]) -> Counter | Gauge | Histogram:
+        parent = self._by_metric[metric]
+        if not labels:
+            return parent
+        return parent.labels(*(self._bounded(metric, place, value) for place, value in enumerate(labels)))
+
+    def _bounded(self, metric: Metric, place: int, value: str) -> str:
+        seen = self._seen.setdefault((metric, place), set())
+        if value in seen:
+            return value
+        if len(seen) >= LABEL_VALUES_MAX:
+            return "other"
+        seen.add(value)
+        return value
+
+    def exposition(self) -> bytes:
+        """The Prometheus text page."""
+        return generate_latest(self._registry)

@@ -1,0 +1,179 @@
+"""Protocols of the outside: the clock, the picker as the gateway sees it, and the HTTP upstream.
+
+Implementations live above (`picker/`, `wire/`, `runtime/`); nobody below the composition root knows which is used.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from kinference.ids import Address, ObjectRef, ResponseId, Seconds, StreamId
+from kinference.vocabulary import AbortReason, Outcome, QosClass
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""HTTP fields in wire order, names in lower case, values without surrounding white space."""
+
+
+class Clock(Protocol):
+    """Time as the core is told it."""
+
+    def now(self) -> Seconds:
+        """Monotonic seconds."""
+        ...
+
+    def wall(self) -> Seconds:
+        """Seconds since the Unix epoch, for logs and people only."""
+        ...
+
+
+# --- the picker ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PushMetadata:
+    """What travels beside a pushed body (`kinference-*` call metadata)."""
+
+    client_request_id: str = ""
+    declared_length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PushedBody:
+    """A complete body, ready for Pick."""
+
+    stream_id: StreamId
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PickArguments:
+    """One PickRequest, with the two optional extensions of the contract's metadata."""
+
+    stream_id: StreamId
+    tenant: str
+    client_request_id: str = ""
+    pool: ObjectRef | None = None
+    pool_resource_version: str = ""
+    qos: QosClass = QosClass.INTERACTIVE
+    request_path: str = ""
+    translates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTarget:
+    """An engine endpoint."""
+
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTarget:
+    """A backend whose URL and credential the caller resolves; `path` replaces the client's, "" leaves it alone."""
+
+    backend: ObjectRef
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PickResult:
+    """One PickResponse. OK and DEGRADED carry a destination and a response id; refusals carry neither."""
+
+    outcome: Outcome
+    reason: str = ""
+    requested_model: str = ""
+    destination: LocalTarget | ProviderTarget | None = None
+    response_id: ResponseId = ResponseId(0)
+    body_total_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FirstTokenReport:
+    """The first response byte, as the caller saw it; `upstream_status` is the HTTP status."""
+
+    response_id: ResponseId
+    observed_ttft_ms: int
+    upstream_status: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinalTokenReport:
+    """The completed response. `cached_tokens` None means not reported; 0 is a measured miss."""
+
+    response_id: ResponseId
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int | None = None
+    itl_bucket_counts: tuple[int, ...] = ()
+    itl_bucket_layout: int = 0
+
+
+class Picker(Protocol):
+    """The Picker service. Direct call when in process, gRPC when apart: one interface, two carriers.
+
+    Raises the picker's part of `kinference.errors`; routing outcomes are values in `PickResult`.
+    """
+
+    async def push_body(self, chunks: AsyncIterator[bytes], metadata: PushMetadata) -> PushedBody: ...
+    async def pick(self, arguments: PickArguments) -> PickResult: ...
+    def pull_body(self, response_id: ResponseId) -> AsyncIterator[bytes]: ...
+    async def report_first_token(self, report: FirstTokenReport) -> bool: ...
+    async def report_final_token(self, report: FinalTokenReport) -> bool: ...
+    async def abort(
+        self, response_id: ResponseId, reason: AbortReason, detail: str = "", client_request_id: str = ""
+    ) -> bool: ...
+
+
+# --- the upstream -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamTimeouts:
+    """How long a destination may stay silent in each phase."""
+
+    connect: Seconds = 5.0
+    first_byte: Seconds = 600.0
+    between_chunks: Seconds = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRequest:
+    """One HTTP request to a destination. `origin` is `scheme://host:port`; `target` is path and query."""
+
+    method: str
+    origin: str
+    target: str
+    headers: Headers
+    body: Sequence[bytes] = ()
+    timeouts: UpstreamTimeouts = UpstreamTimeouts()
+
+
+class UpstreamAnswer(Protocol):
+    """An answer whose head has arrived; its bytes come as they arrive, never held back to fill a buffer."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Headers: ...
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Body bytes, transfer coding removed, content coding left alone.
+
+        Raises UpstreamCut when the answer breaks off, UpstreamTimeout when it stalls.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give the connection back if the answer was read to its end, else close it. Safe to call twice."""
+        ...
+
+
+class Upstream(Protocol):
+    """A pool of HTTP connections to destinations."""
+
+    async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
+        """Send and wait for the head of the answer. Follows no redirect, keeps no cookie, reads no proxy variable.
+
+        Raises UpstreamUnreachable, UpstreamTimeout or UpstreamCut.
+        """
+        ...

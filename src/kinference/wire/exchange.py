@@ -1,0 +1,80 @@
+"""The seam of the HTTP servers: what a handler sees of one request, whichever carrier brought it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol, TypeAlias
+
+from kinference.ports import Headers
+
+
+class Exchange(Protocol):
+    """One HTTP request and its answer.
+
+    The handler's task is cancelled when the client vanishes before the answer is complete: whatever the handler must
+    still do then (close the upstream, report) belongs in `finally`.
+    """
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str:
+        """The path as sent, still percent-encoded, without the query."""
+        ...
+
+    @property
+    def query(self) -> str:
+        """What follows the first `?`, "" when there is none."""
+        ...
+
+    @property
+    def headers(self) -> Headers: ...
+    @property
+    def peer(self) -> str:
+        """The client's address, for logs."""
+        ...
+
+    @property
+    def accepted_at(self) -> float:
+        """Monotonic seconds at which the request's first byte was taken."""
+        ...
+
+    def body(self) -> AsyncIterator[bytes]:
+        """The request body as it arrives, unbounded: the handler counts. Raises ClientGone when it breaks off."""
+        ...
+
+    async def start(self, status: int, headers: Headers) -> None:
+        """Send the head. Framing (`content-length` if given, else chunked) and `date` are the carrier's."""
+        ...
+
+    async def write(self, chunk: bytes) -> None:
+        """Send body bytes at once; waits while the client reads slower than we write. Raises ClientGone."""
+        ...
+
+    async def finish(self) -> None:
+        """End the answer cleanly."""
+        ...
+
+    def abort(self) -> None:
+        """Break the connection off, so that the client cannot take what it got for a complete answer."""
+        ...
+
+
+Handler: TypeAlias = Callable[[Exchange], Awaitable[None]]
+
+
+def header(headers: Headers, name: bytes) -> bytes | None:
+    """The first value of a field, name in lower case; None when absent."""
+    for field, value in headers:
+        if field == name:
+            return value
+    return None
+
+
+async def respond(
+    exchange: Exchange, status: int, body: bytes, content_type: bytes, *extra: tuple[bytes, bytes]
+) -> None:
+    """Send a whole answer with its length."""
+    length = str(len(body)).encode()
+    await exchange.start(status, ((b"content-type", content_type), (b"content-length", length), *extra))
+    if body and exchange.method != "HEAD":
+        await exchange.write(body)
+    await exchange.finish()
