@@ -1,0 +1,217 @@
+"""Every key of the configuration, declared once: the file, the environment, the JSON Schema and the reference page
+all derive from these classes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, Url
+from kinference.core.policy import UnmatchedTenant
+from kinference.ids import ObjectRef
+from kinference.vocabulary import Api, Engine, QosClass
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def about(text: str, *, name: str = "", shorthand: bool = False) -> dict[str, Any]:
+    """What a key carries beside its type and default: its help, its name in the file where Python has taken that
+    word, and whether its value alone may stand for the whole object.
+    """
+    return {"help": text, "name": name, "shorthand": shorthand}
+
+
+class Access(Enum):
+    """What happens to a request that shows no credential."""
+
+    ALLOW = "allow"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where the planes listen."""
+
+    picker: HostPort = field(
+        default=HostPort("127.0.0.1", 50051), metadata=about("gRPC address of the picker; port 0 takes a free one.")
+    )
+    gateway: HostPort = field(
+        default=HostPort("127.0.0.1", 8080), metadata=about("HTTP address of the gateway; port 0 takes a free one.")
+    )
+    admin: HostPort = field(
+        default=HostPort("127.0.0.1", 9090),
+        metadata=about("HTTP address of metrics, health and the admin API; port 0 takes a free one."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds memory and waiting."""
+
+    body_max_bytes: Size = field(default=Size(32 * 2**20), metadata=about("Largest request body."))
+    buffer_max_bytes: Size = field(default=Size(2**30), metadata=about("Bytes of all buffered bodies together."))
+    chunk_max_bytes: Size = field(default=Size(2**20), metadata=about("Largest chunk of a pushed body."))
+    push_idle_timeout: Duration = field(
+        default=Duration(30.0), metadata=about("Longest gap between two chunks of a pushed body.")
+    )
+    body_ttl: Duration = field(
+        default=Duration(120.0), metadata=about("How long a body waits to be picked, and then to be pulled.")
+    )
+    ticket_ttl: Duration = field(
+        default=Duration(3600.0), metadata=about("How long a dispatched request counts as in flight without a report.")
+    )
+    drain_timeout: Duration = field(
+        default=Duration(30.0), metadata=about("How long a shutdown waits for what is under way.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One engine of a pool; its URL alone is enough."""
+
+    url: Url = field(metadata=about("Where the engine listens, without /v1: http://HOST:PORT.", shorthand=True))
+    labels: Mapping[str, str] = field(
+        default_factory=lambda: _NOTHING, metadata=about("Labels for filters and reports.")
+    )
+    weight: Count = field(default=Count(1), metadata=about("Share of the traffic among near-equals; 0 takes none."))
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Engines that serve the same models."""
+
+    name: Name = field(metadata=about("Name of the pool."))
+    endpoints: tuple[Endpoint, ...] = field(
+        metadata=about("Its engines: URLs, or objects with url, labels and weight.")
+    )
+    namespace: Name = field(default=Name("default"), metadata=about("Namespace of the name."))
+    models: tuple[str, ...] | None = field(
+        default=None, metadata=about("Models served; absent: discovered from each engine's /v1/models.")
+    )
+    engine: Engine = field(default=Engine.AUTO, metadata=about("What the engines are; auto finds out."))
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef(self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One off-cluster provider. Where it is and its credential stay with the gateway."""
+
+    name: Name = field(metadata=about("Name of the backend."))
+    api: Api = field(metadata=about("API that it speaks."))
+    models: Mapping[str, str] = field(metadata=about("Models served: client's name to the provider's name."))
+    namespace: Name = field(default=Name("default"), metadata=about("Namespace of the name."))
+    path: HttpPath | None = field(
+        default=None, metadata=about("Path under base_url, in place of the client's; absent: the client's.")
+    )
+    base_url: Url | None = field(default=None, metadata=about("URL of the provider: this or provider."))
+    api_key: Secret | None = field(default=None, metadata=about("Its credential; goes with base_url."))
+    provider: Name | None = field(
+        default=None, metadata=about("Name of a provider record of the control plane: this or base_url.")
+    )
+
+    @property
+    def ref(self) -> ObjectRef:
+        return ObjectRef(self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One place where a model name may go: a pool or a backend."""
+
+    pool: ObjectRef | None = field(default=None, metadata=about("Pool, as NAME or NAMESPACE/NAME: this or backend."))
+    backend: ObjectRef | None = field(default=None, metadata=about("Backend, as NAME or NAMESPACE/NAME: this or pool."))
+    model: str = field(default="", metadata=about("Model to ask for there; empty: the client's."))
+    weight: Count = field(default=Count(1), metadata=about("Share among the targets of one priority; 0 takes none."))
+    priority: Count = field(
+        default=Count(0), metadata=about("Lower goes first; higher is for when no lower can serve.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRoute:
+    """A line of the routing table."""
+
+    model: str = field(metadata=about("Model as clients name it: exact, or a glob."))
+    targets: tuple[Target, ...] = field(metadata=about("Where it may go."))
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPolicy:
+    """What some tenants may use."""
+
+    tenants: tuple[str, ...] = field(
+        metadata=about('Names of the tenants; "" is the unnamed one, * is any that has a name.')
+    )
+    models: tuple[str, ...] | None = field(
+        default=None, metadata=about("Models allowed (globs); absent: all, empty: none.")
+    )
+    classes: tuple[QosClass, ...] | None = field(
+        default=None, metadata=about("Service classes allowed; absent: all, empty: none.")
+    )
+    destinations: tuple[str, ...] | None = field(
+        default=None, metadata=about("Pools and backends allowed (globs); absent: all, empty: none.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClientKey:
+    """One credential that clients may show, and who they are then."""
+
+    key: Secret = field(metadata=about("The key that clients send."))
+    tenant: str = field(metadata=about("Tenant that it stands for."))
+    service_class: QosClass = field(
+        default=QosClass.INTERACTIVE, metadata=about("Service class of its requests.", name="class")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """Who may use the HTTP plane."""
+
+    keys: tuple[ClientKey, ...] = field(default=(), metadata=about("Credentials of clients."))
+    unauthenticated: Access | None = field(
+        default=None,
+        metadata=about('Requests without a credential (tenant ""); absent: allowed on loopback only.'),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How a destination is chosen."""
+
+    policy: str = field(default="expected_latency", metadata=about("Name of the policy."))
+    parameters: Mapping[str, float] = field(
+        default_factory=lambda: _NOTHING, metadata=about("Parameters of the policy.")
+    )
+    seed: int | None = field(default=None, metadata=about("Seed of the tie-breaker; absent: from the system."))
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole configuration."""
+
+    listen: Listen = field(default=Listen(), metadata=about("Where the planes listen."))
+    limits: Limits = field(default=Limits(), metadata=about("What bounds memory and waiting."))
+    pools: tuple[Pool, ...] = field(default=(), metadata=about("Pools of engines."))
+    backends: tuple[Backend, ...] = field(default=(), metadata=about("Off-cluster providers."))
+    models: tuple[ModelRoute, ...] = field(
+        default=(), metadata=about("Routing table; a name without a line goes to whoever serves it.")
+    )
+    tenants: tuple[TenantPolicy, ...] = field(default=(), metadata=about("What tenants may use."))
+    unmatched_tenant: UnmatchedTenant = field(
+        default=UnmatchedTenant.ALLOW, metadata=about("What happens to a tenant that no rule names.")
+    )
+    gateway: Gateway = field(default=Gateway(), metadata=about("Who may use the HTTP plane."))
+    routing: Routing = field(default=Routing(), metadata=about("How a destination is chosen."))
+
+    @property
+    def allows_unauthenticated(self) -> bool:
+        """Whether a request without a credential is served, as the unnamed tenant."""
+        if self.gateway.unauthenticated is None:
+            return self.listen.gateway.is_loopback
+        return self.gateway.unauthenticated is Access.ALLOW
