@@ -1,0 +1,93 @@
+"""The admin port: what Prometheus, Kubernetes and people read. It changes nothing and shows no body and no secret."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+import msgspec
+
+from kinference.observe.metrics import Metrics
+from kinference.wire.exchange import Exchange, respond
+
+DECISIONS_SHOWN = 50
+_JSON = b"application/json"
+_TEXT = b"text/plain; charset=utf-8"
+_PROMETHEUS = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class AdminSources:
+    """Where the admin port reads what it shows."""
+
+    metrics: Metrics
+    endpoints: Callable[[], Sequence[object]]
+    """The live table of endpoints: anything msgspec can encode."""
+    decisions: Callable[[int], Sequence[object]]
+    """The newest N decisions, explained, newest first."""
+    unready_reason: Callable[[], str | None]
+    """None when requests can be served, else what is missing."""
+    refresh: Callable[[], None]
+    """Called before each scrape, so that gauges are current."""
+
+
+class Admin:
+    """Routes the admin port's requests."""
+
+    def __init__(self, sources: AdminSources) -> None:
+        self._sources = sources
+        self._routes: Mapping[str, Callable[[Exchange], Awaitable[None]]] = {
+            "/metrics": self._metrics,
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+            "/api/v1/endpoints": self._endpoints,
+            "/api/v1/decisions": self._decisions,
+        }
+
+    async def handle(self, exchange: Exchange) -> None:
+        """Answer one request; unknown paths are told what there is."""
+        route = self._routes.get(exchange.path)
+        if route is None:
+            known = "\n".join(sorted(self._routes))
+            await respond(exchange, 404, f"not found; this port serves:\n{known}\n".encode(), _TEXT)
+        elif exchange.method not in ("GET", "HEAD"):
+            await respond(exchange, 405, b"method not allowed; use GET\n", _TEXT, (b"allow", b"GET, HEAD"))
+        else:
+            await route(exchange)
+
+    async def _metrics(self, exchange: Exchange) -> None:
+        self._sources.refresh()
+        await respond(exchange, 200, self._sources.metrics.exposition(), _PROMETHEUS)
+
+    async def _healthz(self, exchange: Exchange) -> None:
+        await respond(exchange, 200, b"ok\n", _TEXT)
+
+    async def _readyz(self, exchange: Exchange) -> None:
+        reason = self._sources.unready_reason()
+        if reason is None:
+            await respond(exchange, 200, b"ready\n", _TEXT)
+        else:
+            await respond(exchange, 503, f"not ready: {reason}\n".encode(), _TEXT)
+
+    async def _endpoints(self, exchange: Exchange) -> None:
+        await self._json(exchange, {"endpoints": self._sources.endpoints()})
+
+    async def _decisions(self, exchange: Exchange) -> None:
+        limit = _limit(exchange.query)
+        if limit is None:
+            await respond(exchange, 400, b"limit must be a whole number from 1; for example ?limit=20\n", _TEXT)
+            return
+        await self._json(exchange, {"decisions": self._sources.decisions(limit)})
+
+    async def _json(self, exchange: Exchange, value: object) -> None:
+        await respond(exchange, 200, msgspec.json.encode(value) + b"\n", _JSON)
+
+
+def _limit(query: str) -> int | None:
+    """How many decisions a query asks for; None when it asks for nonsense."""
+    values = parse_qs(query, max_num_fields=16).get("limit")
+    if not values:
+        return DECISIONS_SHOWN
+    text = values[-1]
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):  # noqa: PLR2004 - six digits bound the number
+        return None
+    return int(text) or None

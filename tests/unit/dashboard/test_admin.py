@@ -1,0 +1,98 @@
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from kinference.dashboard.admin import Admin, AdminSources
+from kinference.observe.metrics import EXPIRED, Metrics
+from kinference.ports import Headers
+
+
+class AskedExchange:
+    """Stands in for a carrier: holds one request, keeps the answer."""
+
+    def __init__(self, path: str, query: str = "", method: str = "GET") -> None:
+        self.method, self.path, self.query = method, path, query
+        self.headers: Headers = ()
+        self.peer, self.accepted_at = "test", 0.0
+        self.status, self.answer_headers, self.sent = 0, dict[bytes, bytes](), b""
+
+    async def body(self) -> AsyncIterator[bytes]:
+        yield b""
+
+    async def start(self, status: int, headers: Headers) -> None:
+        self.status, self.answer_headers = status, dict(headers)
+
+    async def write(self, chunk: bytes) -> None:
+        self.sent += chunk
+
+    async def finish(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+def admin(unready: str | None = None) -> Admin:
+    metrics = Metrics()
+    return Admin(
+        AdminSources(
+            metrics=metrics,
+            endpoints=lambda: [{"address": "127.0.0.1:8000", "ready": True}],
+            decisions=lambda limit: [{"n": n} for n in range(limit)][:100],
+            unready_reason=lambda: unready,
+            refresh=lambda: metrics.count(EXPIRED, "body"),
+        )
+    )
+
+
+async def ask(path: str, query: str = "", method: str = "GET", unready: str | None = None) -> AskedExchange:
+    exchange = AskedExchange(path, query, method)
+    await admin(unready).handle(exchange)
+    return exchange
+
+
+async def test_metrics_are_refreshed_before_they_are_shown() -> None:
+    answer = await ask("/metrics")
+    assert answer.status == 200
+    assert answer.answer_headers[b"content-type"].startswith(b"text/plain; version=0.0.4")
+    assert b'kinference_picker_expired_total{what="body"} 1.0' in answer.sent
+
+
+async def test_liveness_does_not_depend_on_readiness() -> None:
+    assert (await ask("/healthz", unready="no endpoint is ready")).status == 200
+    not_ready = await ask("/readyz", unready="no endpoint is ready")
+    assert (not_ready.status, not_ready.sent) == (503, b"not ready: no endpoint is ready\n")
+    assert (await ask("/readyz")).status == 200
+
+
+async def test_endpoints_are_json() -> None:
+    assert msgspec.json.decode((await ask("/api/v1/endpoints")).sent) == {
+        "endpoints": [{"address": "127.0.0.1:8000", "ready": True}]
+    }
+
+
+@pytest.mark.parametrize(("query", "shown"), [("", 50), ("limit=3", 3), ("limit=999999", 100)])
+async def test_decisions_are_as_many_as_asked(query: str, shown: int) -> None:
+    assert len(msgspec.json.decode((await ask("/api/v1/decisions", query)).sent)["decisions"]) == shown
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=-1", "limit=x", "limit=9999999", "limit=%D9%A3"])
+async def test_a_senseless_limit_is_refused_with_an_example(query: str) -> None:
+    answer = await ask("/api/v1/decisions", query)
+    assert answer.status == 400
+    assert b"?limit=20" in answer.sent
+
+
+async def test_an_unknown_path_is_told_what_there_is() -> None:
+    answer = await ask("/nope")
+    assert answer.status == 404
+    assert b"/api/v1/decisions" in answer.sent
+
+
+async def test_nothing_can_be_changed() -> None:
+    answer = await ask("/metrics", method="POST")
+    assert (answer.status, answer.answer_headers[b"allow"]) == (405, b"GET, HEAD")
+
+
+async def test_head_has_the_length_and_no_body() -> None:
+    answer = await ask("/healthz", method="HEAD")
+    assert (answer.status, answer.answer_headers[b"content-length"], answer.sent) == (200, b"3", b"")
