@@ -1,0 +1,66 @@
+"""From the configuration to what the core reads: pools, backends and rules."""
+
+from collections.abc import Iterable
+
+from kinference.config.schema import Config, Endpoint, ModelRoute, Pool, TenantPolicy
+from kinference.config.schema import Target as ConfiguredTarget
+from kinference.core.fleet import BackendSpec, EndpointSpec
+from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind, TenantRule
+from kinference.ids import ObjectRef
+
+
+def endpoint_specs(pool: Pool) -> tuple[EndpointSpec, ...]:
+    """A pool's endpoints as discovery hands them over."""
+    return tuple(_endpoint_spec(pool, endpoint) for endpoint in pool.endpoints)
+
+
+def _endpoint_spec(pool: Pool, endpoint: Endpoint) -> EndpointSpec:
+    return EndpointSpec(
+        pool=pool.ref,
+        address=endpoint.url.address,
+        scheme=endpoint.url.scheme,
+        path_prefix=endpoint.url.path,
+        engine=pool.engine,
+        labels=endpoint.labels,
+        weight=endpoint.weight,
+        models=pool.models,
+    )
+
+
+def backend_specs(config: Config) -> tuple[BackendSpec, ...]:
+    """The backends without what only the gateway may know of them."""
+    return tuple(
+        BackendSpec(backend.ref, backend.api, backend.models, backend.path or "") for backend in config.backends
+    )
+
+
+def routing_rules(config: Config) -> RoutingRules:
+    """The routing table, the tenants' rules and the policy."""
+    return RoutingRules(
+        models=tuple(_model_rule(route) for route in config.models),
+        tenants=tuple(_tenant_rule(rule) for rule in config.tenants),
+        unmatched_tenant=config.unmatched_tenant,
+        policy=config.routing.policy,
+        parameters=dict(config.routing.parameters),
+    )
+
+
+def _model_rule(route: ModelRoute) -> ModelRule:
+    return ModelRule(route.model, tuple(_targets(route.targets)))
+
+
+def _targets(targets: Iterable[ConfiguredTarget]) -> Iterable[Target]:
+    for target in targets:
+        kind, ref = _destination(target)
+        yield Target(kind, ref, target.model, target.weight, target.priority)
+
+
+def _destination(target: ConfiguredTarget) -> tuple[TargetKind, ObjectRef]:
+    if target.pool is not None:
+        return TargetKind.POOL, target.pool
+    assert target.backend is not None  # the configuration's cross-checks let exactly one of them be
+    return TargetKind.BACKEND, target.backend
+
+
+def _tenant_rule(rule: TenantPolicy) -> TenantRule:
+    return TenantRule(rule.tenants, rule.models, rule.classes, rule.destinations)
