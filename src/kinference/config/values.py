@@ -28,13 +28,15 @@ DURATION_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 SIZE_PATTERN = r"^\d{1,15}(B|KiB|MiB|GiB|KB|MB|GB)?$"
 DURATION_PATTERN = r"^\d{1,12}(\.\d{1,9})?(ms|s|m|h)?$"
-COUNT_PATTERN = r"^\d{1,9}$"
 NAME_PATTERN = r"^[^/\s]{1,253}$"
 REF_PATTERN = r"^([^/\s]{1,253}/)?[^/\s]{1,253}$"
 HOST_PORT_PATTERN = r"^(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}$"
 URL_PATTERN = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 PATH_PATTERN = r"^/[^\s?#]*$"
 
+REFERENCE_PATTERN = r"^(\$\{[A-Za-z_][A-Za-z0-9_]*\}|file:.+)$"
+
+COUNT_MAX = 999_999_999
 PORT_MAX = 65535
 DEFAULT_NAMESPACE = "default"
 
@@ -126,8 +128,8 @@ def parse_duration(text: str) -> Duration:
 
 
 def parse_count(text: str) -> Count:
-    if re.fullmatch(COUNT_PATTERN, text, re.ASCII) is None:
-        raise Unreadable("not a whole number from 0 to 999999999", "write it in digits")
+    if re.fullmatch(r"\d{1,9}", text, re.ASCII) is None:
+        raise Unreadable(f"not a whole number from 0 to {COUNT_MAX}", "write it in digits")
     return Count(int(text))
 
 

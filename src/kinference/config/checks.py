@@ -1,0 +1,188 @@
+"""What the parts of a configuration ask of one another: one small function for each rule.
+
+A check yields problems with their paths; the loader adds the lines. `CHECKS` refuse, `ADVICE` only tells.
+"""
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+from kinference.config.schema import Backend, Config, ModelRoute
+from kinference.errors import ConfigError
+from kinference.ids import ObjectRef
+
+Check = Callable[[Config], Iterator[ConfigError]]
+
+
+def listeners_differ(config: Config) -> Iterator[ConfigError]:
+    named = {"picker": config.listen.picker, "gateway": config.listen.gateway, "admin": config.listen.admin}
+    taken = [(f"listen.{name}", address) for name, address in named.items() if address.port != 0]
+    yield from _repeated(taken, "another listener has this address", "give each its own port")
+
+
+def limits_are_positive(config: Config) -> Iterator[ConfigError]:
+    limits = config.limits
+    bounds = {
+        "body_max_bytes": limits.body_max_bytes,
+        "buffer_max_bytes": limits.buffer_max_bytes,
+        "chunk_max_bytes": limits.chunk_max_bytes,
+        "push_idle_timeout": limits.push_idle_timeout,
+        "body_ttl": limits.body_ttl,
+        "ticket_ttl": limits.ticket_ttl,
+    }
+    for name, bound in bounds.items():
+        if bound <= 0:
+            yield ConfigError(f"limits.{name}", "must be more than 0", "leave the key out for the default")
+
+
+def a_body_fits_the_buffer(config: Config) -> Iterator[ConfigError]:
+    if config.limits.body_max_bytes > config.limits.buffer_max_bytes:
+        yield ConfigError(
+            "limits.body_max_bytes", "larger than buffer_max_bytes", "the buffer holds at least one whole body"
+        )
+
+
+def names_are_unique(config: Config) -> Iterator[ConfigError]:
+    pools = [(f"pools[{place}].name", pool.ref) for place, pool in enumerate(config.pools)]
+    backends = [(f"backends[{place}].name", backend.ref) for place, backend in enumerate(config.backends)]
+    routes = [(f"models[{place}].model", route.model) for place, route in enumerate(config.models)]
+    yield from _repeated(pools, "another pool has this name", "rename one, or give it another namespace")
+    yield from _repeated(backends, "another backend has this name", "rename one, or give it another namespace")
+    yield from _repeated(routes, "another line has this model", "put all targets under one line")
+
+
+def pools_have_endpoints(config: Config) -> Iterator[ConfigError]:
+    for place, pool in enumerate(config.pools):
+        path = f"pools[{place}].endpoints"
+        if not pool.endpoints:
+            yield ConfigError(path, "no endpoint", "list at least one URL")
+        elif all(endpoint.weight == 0 for endpoint in pool.endpoints):
+            yield ConfigError(path, "every weight is 0", "give one endpoint a weight of 1")
+        addresses = [(f"{path}[{index}]", endpoint.url.address) for index, endpoint in enumerate(pool.endpoints)]
+        yield from _repeated(addresses, "another endpoint of the pool has this address", "list each engine once")
+
+
+def engine_urls_have_no_version(config: Config) -> Iterator[ConfigError]:
+    for place, pool in enumerate(config.pools):
+        for index, endpoint in enumerate(pool.endpoints):
+            if _ends_in_version(endpoint.url.path):
+                fix = "leave the version out: requests bring their own /v1"
+                yield ConfigError(f"pools[{place}].endpoints[{index}]", "an engine's URL with a version", fix)
+
+
+def backends_lead_somewhere(config: Config) -> Iterator[ConfigError]:
+    for place, backend in enumerate(config.backends):
+        path = f"backends[{place}]"
+        if (backend.base_url is None) == (backend.provider is None):
+            yield ConfigError(path, "needs exactly one of base_url and provider", "write base_url and api_key")
+        elif backend.provider is not None:
+            yield ConfigError(
+                f"{path}.provider", "provider records are not available in this version", "write base_url and api_key"
+            )
+        if backend.api_key is not None and backend.base_url is None:
+            yield ConfigError(f"{path}.api_key", "goes with base_url only", "write base_url, or take api_key out")
+
+
+def backends_name_models(config: Config) -> Iterator[ConfigError]:
+    for place, backend in enumerate(config.backends):
+        if not backend.models:
+            yield ConfigError(f"backends[{place}].models", "no model", "write CLIENT_NAME: PROVIDER_NAME")
+        elif "" in backend.models or "" in backend.models.values():
+            yield ConfigError(f"backends[{place}].models", "an empty model name", "write CLIENT_NAME: PROVIDER_NAME")
+
+
+def targets_exist(config: Config) -> Iterator[ConfigError]:
+    pools, backends = {pool.ref for pool in config.pools}, {backend.ref for backend in config.backends}
+    for place, route in enumerate(config.models):
+        for index, target in enumerate(route.targets):
+            path = f"models[{place}].targets[{index}]"
+            if (target.pool is None) == (target.backend is None):
+                yield ConfigError(path, "needs exactly one of pool and backend", "split it into two targets")
+            if target.pool is not None and target.pool not in pools:
+                yield _absent(f"{path}.pool", "pool", target.pool, pools)
+            if target.backend is not None and target.backend not in backends:
+                yield _absent(f"{path}.backend", "backend", target.backend, backends)
+
+
+def routes_lead_somewhere(config: Config) -> Iterator[ConfigError]:
+    for place, route in enumerate(config.models):
+        if not route.model:
+            yield ConfigError(f"models[{place}].model", "an empty model name", "write a name or a glob")
+        if not route.targets:
+            yield ConfigError(f"models[{place}].targets", "no target", "list at least one pool or backend")
+        for priority in _weightless(route):
+            path = f"models[{place}].targets"
+            yield ConfigError(path, f"every weight of priority {priority} is 0", "give one target a weight of 1")
+
+
+def tenants_are_named(config: Config) -> Iterator[ConfigError]:
+    for place, policy in enumerate(config.tenants):
+        if not policy.tenants:
+            yield ConfigError(f"tenants[{place}].tenants", "no tenant", 'list names; "" is the unnamed one, "*" any')
+
+
+def client_keys_differ(config: Config) -> Iterator[ConfigError]:
+    keys = [(f"gateway.keys[{place}].key", each.key.reveal()) for place, each in enumerate(config.gateway.keys)]
+    yield from _repeated(keys, "another entry has the same key", "one key stands for one tenant")
+
+
+def versions_are_not_doubled(config: Config) -> Iterator[ConfigError]:
+    for place, backend in enumerate(config.backends):
+        if backend.base_url and backend.path and _ends_in_version(backend.base_url.path) and _has_version(backend):
+            problem = f"{backend.base_url.path}{backend.path} has the version twice"
+            yield ConfigError(f"backends[{place}].path", problem, "the path is joined after base_url: name it once")
+
+
+def keys_travel_encrypted(config: Config) -> Iterator[ConfigError]:
+    for place, backend in enumerate(config.backends):
+        if backend.api_key and backend.base_url and backend.base_url.scheme == "http":
+            yield ConfigError(f"backends[{place}].base_url", "sends the key unencrypted", "write https")
+
+
+CHECKS: tuple[Check, ...] = (
+    listeners_differ,
+    limits_are_positive,
+    a_body_fits_the_buffer,
+    names_are_unique,
+    pools_have_endpoints,
+    engine_urls_have_no_version,
+    backends_lead_somewhere,
+    backends_name_models,
+    targets_exist,
+    routes_lead_somewhere,
+    tenants_are_named,
+    client_keys_differ,
+)
+
+ADVICE: tuple[Check, ...] = (versions_are_not_doubled, keys_travel_encrypted)
+
+
+def run(checks: Iterable[Check], config: Config) -> list[ConfigError]:
+    """Everything that the checks have to say."""
+    return [problem for check in checks for problem in check(config)]
+
+
+def _repeated(paths: Iterable[tuple[str, Hashable]], problem: str, fix: str) -> Iterator[ConfigError]:
+    seen: set[Hashable] = set()
+    for path, value in paths:
+        if value in seen:
+            yield ConfigError(path, problem, fix)
+        seen.add(value)
+
+
+def _absent(path: str, kind: str, wanted: ObjectRef, known: set[ObjectRef]) -> ConfigError:
+    names = ", ".join(str(ref) for ref in sorted(known)[:20])
+    return ConfigError(path, f"no {kind} is called {wanted}", f"known: {names}" if names else f"there is no {kind}")
+
+
+def _weightless(route: ModelRoute) -> Iterator[int]:
+    for priority in sorted({target.priority for target in route.targets}):
+        if not any(target.weight for target in route.targets if target.priority == priority):
+            yield priority
+
+
+def _ends_in_version(path: str) -> bool:
+    return re.search(r"/v\d+$", path) is not None
+
+
+def _has_version(backend: Backend) -> bool:
+    return re.match(r"/v\d+(/|$)", backend.path or "") is not None

@@ -1,0 +1,101 @@
+"""The environment's part: overrides of single keys, and the secrets that the file refers to.
+
+The only module that touches `os.environ`; everything else is handed a mapping.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kinference.config.decode import BROKEN, Decoder, is_clean, nearest
+from kinference.config.keys import Setting, settings
+from kinference.config.scalars import Scalar
+from kinference.config.schema import Config
+from kinference.config.values import Secret, Unreadable
+
+PREFIX = "KINFERENCE_"
+RESERVED = ("KINFERENCE_SECRET_", "KINFERENCE_PORT", "KINFERENCE_SERVICE_")
+"""Never settings: secrets for `${...}` references, and what Kubernetes sets for a Service called kinference."""
+
+SECRET_BYTES_MAX = 64 * 1024
+
+Apply = Callable[[Config], Config]
+
+
+def process_environment() -> Mapping[str, str]:
+    """The environment of this process."""
+    return os.environ
+
+
+def variable_of(setting: Setting) -> str:
+    """`limits.body_max_bytes` is `KINFERENCE_LIMITS_BODY_MAX_BYTES`."""
+    return PREFIX + setting.path.replace(".", "_").upper()
+
+
+def overrides(environ: Mapping[str, str], scalars: Mapping[Any, Scalar], decoder: Decoder) -> list[Apply]:
+    """What the environment changes, as functions to apply; its problems go to the decoder, under the variable."""
+    changes: list[Apply] = []
+    for setting in settings(Config, scalars):
+        variable = variable_of(setting)
+        if variable in environ:
+            value = decoder.read(setting.key.kind, environ[variable], variable)
+            if value is not BROKEN:
+                changes.append(_change(setting, value))
+    return changes
+
+
+def _change(setting: Setting, value: object) -> Apply:
+    section, attribute = setting.section, setting.key.attribute
+    if section is None:
+        return lambda config: replace(config, **{attribute: value})  # type: ignore[arg-type] # decoded to its type
+    where = section.attribute
+    return lambda config: replace(config, **{where: replace(getattr(config, where), **{attribute: value})})
+
+
+def unknown_variables(environ: Mapping[str, str], scalars: Mapping[Any, Scalar]) -> Iterator[str]:
+    """Advice for variables that look like ours and set nothing. Not an error: others may set variables around us."""
+    known = {variable_of(setting): setting for setting in settings(Config, scalars)}
+    for variable in sorted(environ):
+        if variable.startswith(PREFIX) and not variable.startswith(RESERVED) and variable not in known:
+            hint = nearest(variable, known)
+            yield f"{variable} sets nothing" + (f"; {hint}" if hint.startswith("did") else "")
+
+
+def secret_reader(environ: Mapping[str, str]) -> Callable[[str], Secret]:
+    """How a `${NAME}` or `file:PATH` reference becomes the secret."""
+
+    def read(reference: str) -> Secret:
+        if match := re.fullmatch(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", reference):
+            value = _from_variable(match[1], environ)
+        elif reference.startswith("file:"):
+            value = _from_file(reference.removeprefix("file:"))
+        else:
+            raise Unreadable("a secret may not stand in the file", "write ${OPENAI_API_KEY} or file:/path/of/the/key")
+        if not value:
+            raise Unreadable(f"{reference} is empty", "put the secret there")
+        if not value.isascii() or not is_clean(value):
+            raise Unreadable(f"{reference} holds characters that no HTTP header may", "check how it was written")
+        return Secret(reference, value)
+
+    return read
+
+
+def _from_variable(name: str, environ: Mapping[str, str]) -> str:
+    if name not in environ:
+        raise Unreadable(f"{name} is not set in the environment", f"set {name}, or write file:/path/of/the/key")
+    return environ[name]
+
+
+def _from_file(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(SECRET_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not a path"
+        raise Unreadable(f"file:{path} cannot be read: {why}", "check the path and its permissions") from None
+    if len(content) > SECRET_BYTES_MAX:
+        raise Unreadable(f"file:{path} is over {SECRET_BYTES_MAX} bytes", "point at a file that holds only the secret")
+    return content.decode("utf-8", errors="replace").rstrip("\r\n")

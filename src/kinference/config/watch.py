@@ -1,0 +1,63 @@
+"""Reload: notice that the file has changed, and take the new one only if it holds together."""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+from kinference.config.load import FILE_BYTES_MAX, advice, load
+from kinference.config.problems import InvalidConfig
+from kinference.config.schema import Config
+
+POLL_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class Reloader:
+    """Holds the configuration in force, and what it was loaded from. Blocking: call it on a thread."""
+
+    def __init__(self, path: Path, environ: Mapping[str, str], current: Config) -> None:
+        self._path = path
+        self._environ = environ
+        self.current = current
+
+    def reload(self) -> Config | None:
+        """The new configuration; None when nothing differs, or when it is bad: then the old one stays in force."""
+        try:
+            fresh = load(self._path, self._environ)
+        except InvalidConfig as error:
+            for problem in error.problems:
+                _log.error("configuration not taken over, the old one stays: %s", problem)
+            return None
+        for line in advice(fresh, self._environ):
+            _log.warning("configuration: %s", line)
+        if fresh == self.current:
+            return None
+        self.current = fresh
+        return fresh
+
+
+async def watch_file(path: Path, poll_seconds: float = POLL_SECONDS) -> AsyncIterator[None]:
+    """One item for each change of the file's content.
+
+    It compares content and not the file's times, and opens the path anew each time, so it sees the symbolic links that
+    Kubernetes swaps, a rename over the file, and two edits within one tick of the file system's clock. A file that is
+    away for a moment has not changed.
+    """
+    seen = await asyncio.to_thread(_fingerprint, path)
+    while True:
+        await asyncio.sleep(poll_seconds)
+        now = await asyncio.to_thread(_fingerprint, path)
+        if now is not None and now != seen:
+            seen = now
+            yield
+
+
+def _fingerprint(path: Path) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            return hashlib.blake2b(file.read(FILE_BYTES_MAX + 1)).digest()
+    except OSError:
+        return None
