@@ -39,6 +39,12 @@ GATEWAY_OVERHEAD = Metric(
 GATEWAY_TTFT = Metric(
     "kinference_gateway_time_to_first_token_seconds", Kind.HISTOGRAM, "From dispatch to first byte.", (), _SECONDS
 )
+GATEWAY_FAILURES = Metric(
+    "kinference_gateway_failed_attempts_total", Kind.COUNTER, "Attempts that a destination failed.", ("kind",)
+)
+GATEWAY_TOKENS = Metric(
+    "kinference_gateway_tokens_total", Kind.COUNTER, "Tokens of relayed answers, estimated where not reported.", ("kind",)
+)
 PICKS = Metric("kinference_picker_picks_total", Kind.COUNTER, "Answered picks.", ("outcome",))
 PICK_SECONDS = Metric("kinference_picker_pick_seconds", Kind.HISTOGRAM, "Synchronous part of a pick.", (), _OVERHEAD)
 BUFFERED_BYTES = Metric("kinference_picker_buffered_bytes", Kind.GAUGE, "Bytes held in bodies, all states.")
@@ -54,6 +60,8 @@ TABLE: tuple[Metric, ...] = (
     GATEWAY_REQUESTS,
     GATEWAY_OVERHEAD,
     GATEWAY_TTFT,
+    GATEWAY_FAILURES,
+    GATEWAY_TOKENS,
     PICKS,
     PICK_SECONDS,
     BUFFERED_BYTES,
