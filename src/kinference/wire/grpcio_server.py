@@ -8,6 +8,7 @@ ways, which is the same on the wire, and a handler learns from `send` whether it
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 _FRAMING_BYTES = 4
 """What a message adds to the largest chunk it carries: one byte of tag, three of length."""
+
+_LAST_BYTES: Seconds = 0.1
+"""For statuses already sent to leave the process. A health watch never ends by itself, and gets no longer than this."""
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -47,6 +51,8 @@ class GrpcioServer:
         self._services = services
         self._server = grpc.aio.server(options=_options(limits or GrpcioLimits()))
         self._health = health.aio.HealthServicer()
+        self._draining = False
+        self._stopping = asyncio.Lock()  # grpcio crashes the process when it is stopped twice at once
         self._calls = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -73,12 +79,14 @@ class GrpcioServer:
         await self._health.enter_graceful_shutdown()
 
     async def drain(self, timeout: Seconds) -> None:
-        """Take no new call, give the running ones `timeout` to end, cancel what is left, close the port."""
+        """Refuse new calls, give the running ones `timeout` to end, cancel what is left, close the port."""
         await self.stop_advertising()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._server.stop(timeout))
-            await self._idle.wait()
-            await self._server.stop(None)  # a health watch never ends by itself, and is not worth waiting for
+        self._draining = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._idle.wait()
+        async with self._stopping:
+            await self._server.stop(_LAST_BYTES)
 
     def _register(self, service: RpcService) -> None:
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
@@ -89,6 +97,8 @@ class GrpcioServer:
 
     def _behaviour(self, name: str, handler: RpcHandler) -> _Behaviour:
         async def serve(_messages: object, context: _Context) -> None:
+            if self._draining:
+                await _abort(context, Status.UNAVAILABLE, "the server is shutting down")
             self._calls += 1
             self._idle.clear()
             context.add_done_callback(self._call_ended)  # type: ignore[arg-type] # the stub asks for a class of its own
