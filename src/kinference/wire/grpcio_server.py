@@ -87,6 +87,7 @@ class GrpcioServer:
                 await self._idle.wait()
         async with self._stopping:
             await self._server.stop(_LAST_BYTES)
+        await self._idle.wait()  # grpcio does not wait for the handlers that it cancels
 
     def _register(self, service: RpcService) -> None:
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
