@@ -20,7 +20,7 @@ _EXAMPLE = "example: kinference config check kinference.yaml"
 def add(subparsers: "argparse._SubParsersAction[ArgumentParser]") -> None:
     """Add the verb and its three sub-verbs."""
     parser = subparsers.add_parser("config", help="check, show or describe a configuration file", epilog=_EXAMPLE)
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    verbs = parser.add_subparsers(dest="config_verb", required=True, metavar="VERB")
     check = verbs.add_parser("check", help="validate a file without starting anything", epilog=_EXAMPLE)
     check.add_argument("file", type=Path, metavar="FILE")
     show = verbs.add_parser("show", help="print the file with defaults and overrides filled in, secrets as references")
@@ -31,7 +31,7 @@ def add(subparsers: "argparse._SubParsersAction[ArgumentParser]") -> None:
 
 def run(args: Namespace) -> int:
     """Exit code 0, or 1 for a file that cannot be used."""
-    if args.verb == "schema":
+    if args.config_verb == "schema":
         print(json.dumps(json_schema(), indent=2))
         return 0
     environ = process_environment()
@@ -41,7 +41,7 @@ def run(args: Namespace) -> int:
         for problem in error.problems:
             print(f"{args.file}: {problem}", file=sys.stderr)
         return 1
-    return _check(args.file, config, environ) if args.verb == "check" else _show(config)
+    return _check(args.file, config, environ) if args.config_verb == "check" else _show(config)
 
 
 def _check(file: Path, config: Config, environ: Mapping[str, str]) -> int:

@@ -6,7 +6,7 @@ A check yields problems with their paths; the loader adds the lines. `CHECKS` re
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from kinference.config.schema import Backend, Config, ModelRoute
+from kinference.config.schema import Config, ModelRoute
 from kinference.errors import ConfigError
 from kinference.ids import ObjectRef
 
@@ -127,9 +127,13 @@ def client_keys_differ(config: Config) -> Iterator[ConfigError]:
 
 def versions_are_not_doubled(config: Config) -> Iterator[ConfigError]:
     for place, backend in enumerate(config.backends):
-        if backend.base_url and backend.path and _ends_in_version(backend.base_url.path) and _has_version(backend):
-            problem = f"{backend.base_url.path}{backend.path} has the version twice"
-            yield ConfigError(f"backends[{place}].path", problem, "the path is joined after base_url: name it once")
+        if backend.base_url is None or not _ends_in_version(backend.base_url.path):
+            continue
+        path = backend.path or "/v1/..."
+        if re.match(r"/v\d+(/|$)", path):
+            problem = f"joined with the path it names a version twice: {backend.base_url.path}{path}"
+            fix = "take the version out of base_url, or write a path without one"
+            yield ConfigError(f"backends[{place}].base_url", problem, fix)
 
 
 def keys_travel_encrypted(config: Config) -> Iterator[ConfigError]:
@@ -182,7 +186,3 @@ def _weightless(route: ModelRoute) -> Iterator[int]:
 
 def _ends_in_version(path: str) -> bool:
     return re.search(r"/v\d+$", path) is not None
-
-
-def _has_version(backend: Backend) -> bool:
-    return re.match(r"/v\d+(/|$)", backend.path or "") is not None

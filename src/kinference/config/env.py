@@ -3,6 +3,7 @@
 The only module that touches `os.environ`; everything else is handed a mapping.
 """
 
+import difflib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kinference.config.decode import BROKEN, Decoder, is_clean, nearest
+from kinference.config.decode import BROKEN, Decoder, is_clean
 from kinference.config.keys import Setting, settings
 from kinference.config.scalars import Scalar
 from kinference.config.schema import Config
@@ -60,8 +61,8 @@ def unknown_variables(environ: Mapping[str, str], scalars: Mapping[Any, Scalar])
     known = {variable_of(setting): setting for setting in settings(Config, scalars)}
     for variable in sorted(environ):
         if variable.startswith(PREFIX) and not variable.startswith(RESERVED) and variable not in known:
-            hint = nearest(variable, known)
-            yield f"{variable} sets nothing" + (f"; {hint}" if hint.startswith("did") else "")
+            close = difflib.get_close_matches(variable, known, 1, cutoff=0.8)
+            yield f"{variable} sets nothing" + (f"; did you mean {close[0]}?" if close else "")
 
 
 def secret_reader(environ: Mapping[str, str]) -> Callable[[str], Secret]:

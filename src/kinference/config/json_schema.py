@@ -1,12 +1,11 @@
 """The JSON Schema of the configuration file, derived from the dataclass tree, for editors and pipelines."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from kinference.config.env import secret_reader
 from kinference.config.keys import Key, Kind, is_choice, item_of, keys_of, spellings, value_of
-from kinference.config.reference import written
+from kinference.config.reference import default_of
 from kinference.config.scalars import Scalar, scalars
 from kinference.config.schema import Config
 
@@ -33,7 +32,7 @@ def _object(cls: type, table: Mapping[Kind, Scalar]) -> Schema:
 
 def _property(key: Key, table: Mapping[Kind, Scalar]) -> Schema:
     schema = {"description": key.help} | _of(key.kind, table)
-    if (default := written(key.default)) is not None and not dataclasses.is_dataclass(key.kind):
+    if (default := default_of(key, table)) is not None:
         schema["default"] = default
     return schema
 

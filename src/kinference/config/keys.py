@@ -5,7 +5,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cache
-from types import NoneType, UnionType
+from types import NoneType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 Kind: TypeAlias = Any
@@ -52,7 +52,7 @@ def _key(field: dataclasses.Field[Any], kind: Kind) -> Key:
 
 
 def _without_none(kind: Kind) -> Kind:
-    if isinstance(kind, UnionType):
+    if NoneType in get_args(kind):
         (kind,) = (part for part in get_args(kind) if part is not NoneType)
     return kind
 

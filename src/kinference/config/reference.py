@@ -9,7 +9,7 @@ from kinference.config.env import secret_reader, variable_of
 from kinference.config.keys import Key, Kind, is_choice, item_of, keys_of, settings, spellings, value_of
 from kinference.config.scalars import Scalar, scalars
 from kinference.config.schema import Config
-from kinference.config.values import HostPort, Secret, Url
+from kinference.config.values import Duration, HostPort, Secret, Size, Url, spell_duration, spell_size
 from kinference.ids import ObjectRef
 
 Written = Any
@@ -26,14 +26,18 @@ Check a file with `kinference config check FILE`; print its JSON Schema with `ki
 """
 
 
-def written(value: object) -> Written:
-    """A decoded value as the file would have it. Secrets come out as their references."""
+def written(value: object, kind: Kind = None) -> Written:
+    """A decoded value as the file would have it, `kind` its type in the tree. Secrets come out as their references."""
     if isinstance(value, Enum):
         return next(text for text, member in spellings(type(value)).items() if member is value)
     if isinstance(value, HostPort | Url | Secret | ObjectRef):
         return str(value)
-    if dataclasses.is_dataclass(value):
-        found = {key.name: written(getattr(value, key.attribute)) for key in keys_of(type(value)).values()}
+    if kind is Size and isinstance(value, int):
+        return spell_size(value)
+    if kind is Duration and isinstance(value, float):
+        return spell_duration(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        found = {key.name: written(getattr(value, key.attribute), key.kind) for key in keys_of(type(value)).values()}
         return {name: each for name, each in found.items() if each is not None}
     if isinstance(value, Mapping):
         return {name: written(each) for name, each in value.items()}
@@ -42,34 +46,40 @@ def written(value: object) -> Written:
     return value
 
 
+def default_of(key: Key, table: Mapping[Kind, Scalar]) -> Written:
+    """The default as the file would have it; None for what is required, optional or a section."""
+    is_section = dataclasses.is_dataclass(key.kind) and key.kind not in table
+    return None if is_section else written(key.default, key.kind)
+
+
 def reference_page() -> str:
     """The page, in Markdown."""
     table = scalars(secret_reader({}))
     variables = {setting.path: variable_of(setting) for setting in settings(Config, table)}
-    rows = [_row(path, key, variables, table) for path, key in _all_keys(Config, "")]
+    rows = [_row(path, key, variables, table) for path, key in _all_keys(Config, "", table)]
     head = ["| key | type | default | meaning | environment |", "|---|---|---|---|---|"]
     return "\n".join([_OPENING, *head, *rows]) + "\n"
 
 
-def _all_keys(cls: type, path: str) -> Iterator[tuple[str, Key]]:
+def _all_keys(cls: type, path: str, table: Mapping[Kind, Scalar]) -> Iterator[tuple[str, Key]]:
     for key in keys_of(cls).values():
         here = path + key.name
         yield here, key
         item = item_of(key.kind)
         inner = key.kind if item is None else item
-        if isinstance(inner, type) and dataclasses.is_dataclass(inner) and inner not in (HostPort, Url, Secret):
-            yield from _all_keys(inner, f"{here}." if item is None else f"{here}[].")
+        if isinstance(inner, type) and dataclasses.is_dataclass(inner) and inner not in table:
+            yield from _all_keys(inner, f"{here}." if item is None else f"{here}[].", table)
 
 
 def _row(path: str, key: Key, variables: Mapping[str, str], table: Mapping[Kind, Scalar]) -> str:
-    default = "required" if key.is_required else _default(key)
+    default = "required" if key.is_required else _default(key, table)
     variable = f"`{variables[path]}`" if path in variables else ""
     return f"| `{path}` | {_called(key.kind, table)} | {default} | {key.help} | {variable} |"
 
 
-def _default(key: Key) -> str:
-    default = written(key.default)
-    if default is None or dataclasses.is_dataclass(key.kind):
+def _default(key: Key, table: Mapping[Kind, Scalar]) -> str:
+    default = default_of(key, table)
+    if default is None:
         return ""
     return f"`{default}`" if default != "" else '`""`'
 

@@ -127,6 +127,22 @@ def parse_duration(text: str) -> Duration:
     return Duration(float(match[1]) * DURATION_UNITS[match[2]])
 
 
+def spell_size(size: int) -> str:
+    """The shortest exact spelling: 33554432 is `32MiB`."""
+    for unit in ("GiB", "MiB", "KiB"):
+        if size and size % SIZE_UNITS[unit] == 0:
+            return f"{size // SIZE_UNITS[unit]}{unit}"
+    return str(size)
+
+
+def spell_duration(seconds: float) -> str:
+    """The largest unit that leaves a whole number: 120 seconds are `2m`; else plain seconds."""
+    for unit in ("h", "m", "s"):
+        if seconds and seconds % DURATION_UNITS[unit] == 0:
+            return f"{seconds / DURATION_UNITS[unit]:.0f}{unit}"
+    return f"{seconds:g}s"
+
+
 def parse_count(text: str) -> Count:
     if re.fullmatch(r"\d{1,9}", text, re.ASCII) is None:
         raise Unreadable(f"not a whole number from 0 to {COUNT_MAX}", "write it in digits")

@@ -9,6 +9,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 LABEL_VALUES_MAX = 256
 """Distinct values of one label; what comes after is counted under `other` (names sent by clients are unbounded)."""
 
+LABEL_CHARS_MAX = 128
+OTHER = "other"
+
 
 class Kind(Enum):
     COUNTER = auto()
@@ -43,7 +46,10 @@ GATEWAY_FAILURES = Metric(
     "kinference_gateway_failed_attempts_total", Kind.COUNTER, "Attempts that a destination failed.", ("kind",)
 )
 GATEWAY_TOKENS = Metric(
-    "kinference_gateway_tokens_total", Kind.COUNTER, "Tokens of relayed answers, estimated where not reported.", ("kind",)
+    "kinference_gateway_tokens_total",
+    Kind.COUNTER,
+    "Tokens of relayed answers, estimated where not reported.",
+    ("kind",),
 )
 PICKS = Metric("kinference_picker_picks_total", Kind.COUNTER, "Answered picks.", ("outcome",))
 PICK_SECONDS = Metric("kinference_picker_pick_seconds", Kind.HISTOGRAM, "Synchronous part of a pick.", (), _OVERHEAD)
@@ -55,6 +61,13 @@ EXPIRED = Metric("kinference_picker_expired_total", Kind.COUNTER, "What the time
 ITL_IGNORED = Metric(
     "kinference_picker_itl_ignored_total", Kind.COUNTER, "Reports whose inter-token part was unusable."
 )
+INTER_TOKEN_GAPS = Metric(
+    "kinference_picker_inter_token_gaps_total",
+    Kind.COUNTER,
+    "Gaps between tokens that callers reported, by destination and upper edge in milliseconds (not cumulative).",
+    ("destination", "up_to_ms"),
+)
+ABORTS = Metric("kinference_picker_aborts_total", Kind.COUNTER, "Live requests that callers aborted.", ("reason",))
 
 TABLE: tuple[Metric, ...] = (
     GATEWAY_REQUESTS,
@@ -68,6 +81,8 @@ TABLE: tuple[Metric, ...] = (
     LIVE_TICKETS,
     EXPIRED,
     ITL_IGNORED,
+    INTER_TOKEN_GAPS,
+    ABORTS,
 )
 
 
@@ -116,8 +131,10 @@ class Metrics:
         seen = self._seen.setdefault((metric, place), set())
         if value in seen:
             return value
-        if len(seen) >= LABEL_VALUES_MAX:
-            return "other"
+        # A lone surrogate would fail the whole page when it is encoded.
+        value = value[:LABEL_CHARS_MAX].encode(errors="replace").decode()
+        if value not in seen and len(seen) >= LABEL_VALUES_MAX:
+            return OTHER
         seen.add(value)
         return value
 

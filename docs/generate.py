@@ -1,0 +1,25 @@
+"""Writes the generated reference pages: run it after a change to the configuration's keys or to the metrics."""  # noqa: INP001 - a script, no package
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from kinference.config.json_schema import json_schema
+from kinference.config.reference import reference_page
+from kinference.observe.reference import metrics_page
+
+REFERENCE = Path(__file__).parent / "reference"
+
+
+def pages() -> Mapping[str, str]:
+    """Every generated page, by its name under `docs/reference`."""
+    return {
+        "config.schema.json": json.dumps(json_schema(), indent=2) + "\n",
+        "configuration.md": reference_page(),
+        "metrics.md": metrics_page(),
+    }
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
