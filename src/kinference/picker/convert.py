@@ -1,0 +1,189 @@
+"""Between the contract's messages and our values, and between our failures and gRPC status."""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from kinference.errors import (
+    BodyConsumed,
+    BudgetExceeded,
+    ClientGone,
+    Draining,
+    IdleTimeout,
+    InvalidArgument,
+    KinferenceError,
+    RetryLater,
+    UnknownId,
+)
+from kinference.ids import ObjectRef, ResponseId, StreamId
+from kinference.ports import (
+    FinalTokenReport,
+    FirstTokenReport,
+    LocalTarget,
+    PickArguments,
+    PickResult,
+    ProviderTarget,
+    PushMetadata,
+)
+from kinference.vocabulary import AbortReason, QosClass
+from kinference.wire.proto import picker_pb2 as pb
+from kinference.wire.rpc import Status
+
+STATUS: Mapping[type[KinferenceError], Status] = {
+    InvalidArgument: Status.INVALID_ARGUMENT,
+    UnknownId: Status.NOT_FOUND,
+    BodyConsumed: Status.FAILED_PRECONDITION,
+    BudgetExceeded: Status.RESOURCE_EXHAUSTED,
+    IdleTimeout: Status.DEADLINE_EXCEEDED,
+    Draining: Status.UNAVAILABLE,
+    ClientGone: Status.CANCELLED,
+    RetryLater: Status.RESOURCE_EXHAUSTED,
+}
+"""Every failure that the picker can raise."""
+
+CLIENT_REQUEST_ID = "kinference-client-request-id"
+DECLARED_LENGTH = "kinference-declared-length"
+REQUEST_PATH = "kinference-request-path"
+TRANSLATES = "kinference-translates"
+
+CLIENT_REQUEST_ID_MAX_CHARS = 256
+DETAIL_MAX_CHARS = 512
+REQUEST_PATH_MAX_CHARS = 2048
+DECLARED_LENGTH_MAX = 2**64 - 1
+DECLARED_LENGTH_MAX_DIGITS = 20
+MODEL_MAX_CHARS = 256
+
+Metadata = Sequence[tuple[str, str | bytes]]
+MessageType = TypeVar("MessageType", bound=Message)
+Number = TypeVar("Number", bound=IntEnum)
+
+
+def decode(kind: type[MessageType], message: bytes | None) -> MessageType:
+    """A message of the contract; unknown fields are skipped."""
+    if message is None:
+        raise InvalidArgument(f"the call ended without a {kind.DESCRIPTOR.name}")
+    try:
+        return kind.FromString(message)
+    except DecodeError as error:
+        raise InvalidArgument(f"the message is not a {kind.DESCRIPTOR.name}") from error
+
+
+# --- what callers send --------------------------------------------------------------------------
+
+
+def push_metadata(metadata: Metadata) -> PushMetadata:
+    return PushMetadata(_visible(_first(metadata, CLIENT_REQUEST_ID)), _declared_length(metadata))
+
+
+def pick_arguments(message: bytes | None, metadata: Metadata, name_max_chars: int) -> PickArguments:
+    request = decode(pb.PickRequest, message)
+    pool = request.inference_pool
+    for what, name in (("tenant", request.tenant), ("inference_pool", pool.namespace + pool.name)):
+        if len(name) > name_max_chars:
+            raise InvalidArgument(f"{what} is longer than {name_max_chars} characters")
+    path = _first(metadata, REQUEST_PATH).partition("?")[0]
+    return PickArguments(
+        stream_id=StreamId(request.body_stream_id),
+        tenant=request.tenant,
+        client_request_id=_visible(request.client_request_id),
+        pool=ObjectRef(pool.namespace, pool.name) if pool.name else None,
+        pool_resource_version=_visible(pool.resource_version),
+        qos=_open_enum(QosClass, request.qos_class),
+        request_path=path if path.startswith("/") and len(path) <= REQUEST_PATH_MAX_CHARS else "",
+        translates=_first(metadata, TRANSLATES).lower() in ("1", "true"),
+    )
+
+
+def first_token_report(message: bytes | None) -> FirstTokenReport:
+    request = decode(pb.ReportFirstTokenRequest, message)
+    return FirstTokenReport(ResponseId(request.response_id), request.observed_ttft_ms, request.upstream_status)
+
+
+def final_token_report(message: bytes | None) -> FinalTokenReport:
+    request = decode(pb.ReportFinalTokenRequest, message)
+    return FinalTokenReport(
+        response_id=ResponseId(request.response_id),
+        model=request.model[:MODEL_MAX_CHARS],
+        prompt_tokens=request.prompt_tokens,
+        completion_tokens=request.completion_tokens,
+        cached_tokens=request.cached_tokens if request.HasField("cached_tokens") else None,
+        itl_bucket_counts=tuple(request.itl_bucket_counts),
+        itl_bucket_layout=request.itl_bucket_layout,
+    )
+
+
+def abort_arguments(message: bytes | None) -> tuple[ResponseId, AbortReason, str]:
+    """The id, the reason, and the detail as far as the log keeps it."""
+    request = decode(pb.AbortRequest, message)
+    return (
+        ResponseId(request.response_id),
+        _open_enum(AbortReason, request.reason),
+        request.detail[:DETAIL_MAX_CHARS],
+    )
+
+
+# --- what we answer -----------------------------------------------------------------------------
+
+
+def pick_response(result: PickResult) -> bytes:
+    response = pb.PickResponse(
+        outcome=result.outcome.value,  # type: ignore[arg-type] # the stubs type an enum's numbers by their own names
+        response_id=result.response_id,
+        reason=_encodable(result.reason),
+        body_total_bytes=result.body_total_bytes,
+        requested_model=_encodable(result.requested_model),
+    )
+    match result.destination:
+        case LocalTarget(address):
+            response.local.endpoint = address
+        case ProviderTarget(backend, path):
+            response.provider.backend_ref.namespace = backend.namespace
+            response.provider.backend_ref.name = backend.name
+            response.provider.path = path
+        case None:
+            pass
+    return response.SerializeToString()
+
+
+# --- metadata -----------------------------------------------------------------------------------
+
+
+def _declared_length(metadata: Metadata) -> int | None:
+    declared = {_length(value) for key, value in metadata if key == DECLARED_LENGTH}
+    if len(declared) > 1:
+        raise InvalidArgument(f"{DECLARED_LENGTH} was given twice with different values")
+    return declared.pop() if declared else None
+
+
+def _length(value: str | bytes) -> int:
+    digits = value if isinstance(value, str) else ""
+    if digits.isascii() and digits.isdigit() and len(digits) <= DECLARED_LENGTH_MAX_DIGITS:
+        length = int(digits)
+        if length <= DECLARED_LENGTH_MAX:
+            return length
+    raise InvalidArgument(f"{DECLARED_LENGTH} is not a decimal number from 0 to {DECLARED_LENGTH_MAX}")
+
+
+def _first(metadata: Metadata, key: str) -> str:
+    """The first text value of a key, "" when there is none."""
+    return next((value for name, value in metadata if name == key and isinstance(value, str)), "")
+
+
+def _visible(text: str) -> str:
+    """What a log may show of a caller's word."""
+    return "".join(character for character in text[:4096] if "!" <= character <= "~")[:CLIENT_REQUEST_ID_MAX_CHARS]
+
+
+def _encodable(text: str) -> str:
+    """Lone surrogates, which JSON can spell and UTF-8 cannot, become question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _open_enum(kind: type[Number], number: int) -> Number:
+    """A number that the contract does not name yet counts as its 0."""
+    try:
+        return kind(number)
+    except ValueError:
+        return kind(0)

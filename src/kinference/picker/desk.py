@@ -1,0 +1,256 @@
+"""The Picker service itself, synchronous: what both carriers, gRPC and the direct call, put into their own clothes.
+
+No method awaits, so each is atomic under asyncio: a body is consumed, decided on and counted in flight in one go.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from kinference.core.pick import Router
+from kinference.errors import Draining, InvalidArgument, UnknownId
+from kinference.ids import ResponseId, Seconds, StreamId
+from kinference.observe.metrics import (
+    ABORTS,
+    BUFFERED_BYTES,
+    EXPIRED,
+    INTER_TOKEN_GAPS,
+    ITL_IGNORED,
+    LIVE_TICKETS,
+    PICK_SECONDS,
+    PICKS,
+    Metrics,
+)
+from kinference.picker import inter_token
+from kinference.picker.account import Account
+from kinference.picker.bodies import Bodies
+from kinference.picker.choosing import answer, choose
+from kinference.picker.flow import Flow, FlowHistory
+from kinference.picker.limits import PickerLimits
+from kinference.picker.pieces import Pieces, cut, join
+from kinference.picker.tickets import Ticket, Tickets
+from kinference.ports import Clock, FinalTokenReport, FirstTokenReport, PickArguments, PickResult, PushedBody
+from kinference.vocabulary import AbortReason
+
+logger = logging.getLogger("kinference.picker")
+
+TTFT_MAX_MS = 3_600_000
+"""A report beyond this says nothing about the destination."""
+
+
+class Desk:
+    """Bodies in, decisions out, and the state between them.
+
+    `random` draws the ids: `secrets.SystemRandom()` in production.
+    """
+
+    def __init__(self, router: Router, limits: PickerLimits, clock: Clock, metrics: Metrics, random: Random) -> None:
+        self.limits = limits
+        self._router, self._clock, self._metrics = router, clock, metrics
+        self._account = Account(limits.buffer_max_bytes)
+        self._bodies = Bodies(limits, self._account, random, self._make_room)
+        self._tickets = Tickets(limits, self._account, random)
+        self._history = FlowHistory(limits.decisions_max)
+        self._draining = False
+        self._announce: Callable[[Seconds], None] | None = None
+
+    # --- pushing ---------------------------------------------------------------------------------
+
+    def open(self, declared: int | None) -> StreamId:
+        """A push begins. Its carrier calls `discard` when its stream ends, however it ends."""
+        if self._draining:
+            raise Draining("the server is shutting down: push to another instance")
+        return self._bodies.open(declared)
+
+    def append(self, stream_id: StreamId, chunk: bytes) -> None:
+        """A chunk arrived. When it breaks a rule, the body is gone when this raises."""
+        self._bodies.append(stream_id, chunk)
+
+    def finish(self, stream_id: StreamId) -> PushedBody:
+        """The push half-closed cleanly, as far as its carrier can see."""
+        size = self._bodies.finish(stream_id, self._clock.now())
+        self._tell_deadline()
+        return PushedBody(stream_id, size)
+
+    def commit(self, stream_id: StreamId) -> None:
+        """The caller has its reply: the body stays when the stream ends."""
+        self._bodies.commit(stream_id)
+
+    def discard(self, stream_id: StreamId) -> None:
+        """The push's stream ended; what was not committed goes."""
+        self._bodies.discard(stream_id)
+
+    # --- picking ---------------------------------------------------------------------------------
+
+    def pick(self, arguments: PickArguments, *, remote: bool = False) -> PickResult:
+        """Decide for a pushed body. Whatever the answer is, it consumes the body; an exception does not."""
+        if not arguments.stream_id:
+            raise InvalidArgument("body_stream_id is 0, which names no body: push one first")
+        began = self._clock.now()
+        body = self._bodies.peek(arguments.stream_id)
+        chosen = choose(self._router, arguments, join(body.pieces()), began)
+        self._bodies.consume(arguments.stream_id, began)
+        result = answer(chosen, self.limits.name_max_chars)
+        flow = Flow(self._clock.wall(), arguments, result.requested_model, chosen.decision, remote)
+        if result.destination is None:
+            self._account.release(body.size)
+            self._end(flow, "refused")
+        else:
+            result = self._ticketed(result, flow, body, chosen.patched)
+        self._history.add(flow)
+        self._metrics.count(PICKS, result.outcome.name.lower())
+        self._metrics.time(PICK_SECONDS, self._clock.now() - began)
+        return result
+
+    def _ticketed(self, result: PickResult, flow: Flow, body: Pieces, patched: bytes | None) -> PickResult:
+        """Move a body to a ticket. What patching adds is counted, and is not a reason to refuse."""
+        pieces = body.pieces() if patched is None else tuple(cut(patched, self.limits.pull_chunk_max_bytes))
+        ticket = self._tickets.open(pieces, flow, self._clock.now())
+        self._account.charge(ticket.bytes_left)
+        self._account.release(body.size)
+        self._tell_deadline()
+        return replace(result, response_id=ticket.response_id, body_total_bytes=ticket.bytes_left)
+
+    # --- pulling ---------------------------------------------------------------------------------
+
+    def claim(self, response_id: ResponseId, wake: Callable[[], None] | None = None) -> Ticket:
+        """Begin the one pull. `wake` is called if it is cut from our side while its carrier waits for the reader."""
+        ticket = self._tickets.claim(response_id, wake, self._clock.now())
+        self._tell_deadline()
+        return ticket
+
+    def next_piece(self, ticket: Ticket) -> bytes | None:
+        """The piece to send next; None after the last. Raises when the pull was cut."""
+        return self._tickets.next_piece(ticket)
+
+    def piece_sent(self, ticket: Ticket) -> None:
+        """The reader took it."""
+        self._tickets.piece_sent(ticket, self._clock.now())
+
+    def end_pull(self, ticket: Ticket) -> None:
+        """The pull's stream ended, however it ended."""
+        self._tickets.end_pull(ticket, self._clock.now())
+        self._tell_deadline()
+
+    # --- reports ---------------------------------------------------------------------------------
+
+    def first_token(self, report: FirstTokenReport) -> bool:
+        """The first response byte. A repeat is acknowledged and changes nothing."""
+        ticket = self._tickets.find(report.response_id)
+        if ticket is None:
+            return False
+        flow = ticket.flow
+        if flow.observed_ttft_ms is None:
+            now, ttft_ms = self._clock.now(), min(report.observed_ttft_ms, TTFT_MAX_MS)
+            flow.observed_ttft_ms, flow.upstream_status = ttft_ms, report.upstream_status
+            self._tickets.dispatch(ticket, now)
+            self._tell_deadline()
+            self._router.first_token(flow.decision.reservation, ttft_ms, report.upstream_status, now)
+        return True
+
+    def final_token(self, report: FinalTokenReport) -> bool:
+        """The response is complete: the ticket closes."""
+        ticket = self._tickets.find(report.response_id)
+        if ticket is None:
+            return False
+        flow, now = ticket.flow, self._clock.now()
+        flow.final = report
+        self._close(ticket, "final")
+        cached = None if report.cached_tokens is None else min(report.cached_tokens, report.prompt_tokens)
+        self._router.final_token(flow.decision.reservation, report.prompt_tokens, report.completion_tokens, cached, now)
+        self._merge_gaps(flow.destination, report)
+        return True
+
+    def abort(self, response_id: ResponseId, reason: AbortReason, detail: str = "") -> bool:
+        """The request died. True the first time for a live id. `detail` is for the log."""
+        ticket = self._tickets.find(response_id)
+        if ticket is None:
+            return False
+        now = self._clock.now()
+        ticket.flow.abort_detail = detail
+        self._close(ticket, f"abort {reason.name.lower()}")
+        self._tickets.cut_pull(ticket, UnknownId("the request was aborted while its body was pulled"), now)
+        self._router.abort(ticket.flow.decision.reservation, reason, now)
+        self._metrics.count(ABORTS, reason.name.lower())
+        return True
+
+    def _merge_gaps(self, name: str, report: FinalTokenReport) -> None:
+        if not report.itl_bucket_counts:
+            return
+        if not inter_token.is_usable(report):
+            self._metrics.count(ITL_IGNORED)
+            return
+        for edge, count in inter_token.filled_buckets(report):
+            self._metrics.count(INTER_TOKEN_GAPS, name, edge, amount=count)
+
+    # --- time ------------------------------------------------------------------------------------
+
+    def deadline(self) -> Seconds | None:
+        """When `expire` next has something to do."""
+        deadlines = (self._bodies.deadline(), self._tickets.deadline())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def expire(self) -> bool:
+        """Reclaim what is due, some at once. True when there was anything."""
+        now = self._clock.now()
+        unpicked = self._bodies.expire(now)
+        expired = self._tickets.expire(now)
+        for ticket in expired.closed:
+            self._router.expire(ticket.flow.decision.reservation, ticket.dispatched, now)
+            self._end(ticket.flow, "expired")
+        counts = (("body", unpicked), ("unpulled", expired.unpulled), ("pull", expired.stalled))
+        for what, count in (*counts, ("ticket", len(expired.closed))):
+            if count:
+                self._metrics.count(EXPIRED, what, amount=count)
+        return bool(unpicked or expired)
+
+    def on_deadline(self, announce: Callable[[Seconds], None]) -> None:
+        """Have `announce` told the next deadline whenever there may be a new one."""
+        self._announce = announce
+
+    def _tell_deadline(self) -> None:
+        deadline = self.deadline()
+        if deadline is not None and self._announce is not None:
+            self._announce(deadline)
+
+    # --- the whole -------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Take no new push; what has begun goes on."""
+        self._draining = True
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is under way: no body, no ticket, no pull."""
+        return not (len(self._bodies) or len(self._tickets) or self._tickets.pulls)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes held in bodies, in every state."""
+        return self._account.held
+
+    def publish(self) -> None:
+        """Bring the gauges up to date, before they are read."""
+        self._metrics.gauge(BUFFERED_BYTES, self._account.held)
+        self._metrics.gauge(LIVE_TICKETS, len(self._tickets))
+
+    def flows(self, limit: int) -> tuple[Flow, ...]:
+        """The last decisions, newest first."""
+        return self._history.newest(limit)
+
+    def _make_room(self, wanted: int) -> None:
+        """Reclaim what has expired, then cut the pulls that have been stalled longest, until enough is free."""
+        while wanted > self._account.free and self.expire():
+            pass
+        while wanted > self._account.free and self._tickets.shed(self._clock.now()):
+            self._metrics.count(EXPIRED, "stalled_pull")
+
+    def _close(self, ticket: Ticket, how: str) -> None:
+        self._tickets.close(ticket)
+        self._end(ticket.flow, how)
+
+    def _end(self, flow: Flow, how: str) -> None:
+        flow.ended = how
+        if flow.remote:
+            logger.info("flow ended", extra=flow.fields())

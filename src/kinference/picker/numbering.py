@@ -1,0 +1,12 @@
+"""Ids that name live state: random, so that nobody guesses one, and never 0, which means "no id"."""
+
+from collections.abc import Container
+from random import Random
+
+
+def draw_id(random: Random, *taken: Container[int]) -> int:
+    """A non-zero 64-bit number that no container holds. Production passes `secrets.SystemRandom`."""
+    while True:
+        number = random.getrandbits(64)
+        if number and not any(number in container for container in taken):
+            return number

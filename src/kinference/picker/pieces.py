@@ -1,0 +1,57 @@
+"""A body in pieces: large chunks are kept as they came, small ones are run together."""
+
+from collections.abc import Iterator
+
+COALESCE_BELOW = 16 * 1024
+"""A chunk smaller than this is copied into the tail; a larger one is worth an object of its own."""
+
+TAIL_BYTES = 64 * 1024
+"""The tail becomes a piece once it is this long."""
+
+
+class Pieces:
+    """An append-only body whose memory is proportional to its bytes, however finely it was cut.
+
+    No piece is longer than `piece_max`, and no three in a row are shorter than COALESCE_BELOW.
+    """
+
+    def __init__(self, piece_max: int) -> None:
+        self._piece_max = piece_max
+        self._pieces: list[bytes] = []
+        self._tail = bytearray()
+        self.size = 0
+
+    def append(self, chunk: bytes) -> None:
+        self.size += len(chunk)
+        if len(chunk) < COALESCE_BELOW:
+            self._tail += chunk
+            if len(self._tail) >= TAIL_BYTES:
+                self._flush()
+            return
+        self._flush()
+        self._pieces.extend(cut(chunk, self._piece_max))
+
+    def pieces(self) -> tuple[bytes, ...]:
+        """The body so far, in order; no piece is empty."""
+        self._flush()
+        return tuple(self._pieces)
+
+    def _flush(self) -> None:
+        if self._tail:
+            self._pieces.extend(cut(bytes(self._tail), self._piece_max))
+            self._tail.clear()
+
+
+def cut(body: bytes, piece_max: int) -> Iterator[bytes]:
+    """The body in pieces of at most `piece_max` bytes; a body that fits is passed on as it is."""
+    if len(body) <= piece_max:
+        if body:
+            yield body
+        return
+    for start in range(0, len(body), piece_max):
+        yield body[start : start + piece_max]
+
+
+def join(pieces: tuple[bytes, ...]) -> bytes:
+    """The body as one buffer; one piece is passed on without a copy."""
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

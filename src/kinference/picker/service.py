@@ -1,0 +1,107 @@
+"""The Picker service over gRPC, on whichever carrier serves the seam `wire.rpc`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from kinference.errors import IdleTimeout, KinferenceError
+from kinference.ids import ResponseId
+from kinference.picker import convert
+from kinference.picker.desk import Desk
+from kinference.wire.proto import picker_pb2 as pb
+from kinference.wire.rpc import Call, RpcError, RpcHandler, RpcService
+
+SERVICE = "kinference.v1.Picker"
+
+
+def picker_service(desk: Desk) -> RpcService:
+    """The six methods of the contract."""
+    methods = PickerMethods(desk)
+    handlers: dict[str, RpcHandler] = {
+        "PushBody": methods.push_body,
+        "Pick": methods.pick,
+        "PullBody": methods.pull_body,
+        "ReportFirstToken": methods.report_first_token,
+        "ReportFinalToken": methods.report_final_token,
+        "Abort": methods.abort,
+    }
+    return RpcService(SERVICE, {name: _with_status(handler) for name, handler in handlers.items()})
+
+
+class PickerMethods:
+    """Each method reads a call's messages, asks the desk, and writes the answer."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def push_body(self, call: Call) -> None:
+        """Takes a body in. It is committed only once the reply is written: a reset may look like a clean end."""
+        stream_id = self._desk.open(convert.push_metadata(call.metadata).declared_length)
+        try:
+            while (message := await self._receive_in_time(call)) is not None:
+                self._desk.append(stream_id, convert.decode(pb.BodyChunk, message).chunk)
+            pushed = self._desk.finish(stream_id)
+            reply = pb.PushBodyResponse(stream_id=pushed.stream_id, total_bytes=pushed.total_bytes)
+            await call.send(reply.SerializeToString())
+            self._desk.commit(stream_id)
+        finally:
+            self._desk.discard(stream_id)
+
+    async def _receive_in_time(self, call: Call) -> bytes | None:
+        """The clock runs only here, while we are willing to read."""
+        budget = self._desk.limits.push_idle_timeout
+        try:
+            async with asyncio.timeout(budget):
+                return await call.receive()
+        except TimeoutError:
+            raise IdleTimeout(f"no chunk arrived for {budget:g} seconds") from None
+
+    async def pick(self, call: Call) -> None:
+        message = await call.receive()
+        arguments = convert.pick_arguments(message, call.metadata, self._desk.limits.name_max_chars)
+        await call.send(convert.pick_response(self._desk.pick(arguments, remote=True)))
+
+    async def pull_body(self, call: Call) -> None:
+        """Hands a body back. A pull that is cut from our side may be waiting for its reader, so it is woken."""
+        response_id = convert.decode(pb.PullBodyRequest, await call.receive()).response_id
+        patience = asyncio.timeout(None)
+        ticket = self._desk.claim(ResponseId(response_id), lambda: patience.reschedule(0))
+        try:
+            async with patience:
+                while (piece := self._desk.next_piece(ticket)) is not None:
+                    await call.send(pb.BodyChunk(chunk=piece).SerializeToString())
+                    self._desk.piece_sent(ticket)
+        except TimeoutError:
+            if ticket.failure is None:
+                raise
+            raise ticket.failure from None
+        finally:
+            self._desk.end_pull(ticket)
+
+    async def report_first_token(self, call: Call) -> None:
+        report = convert.first_token_report(await call.receive())
+        acknowledged = self._desk.first_token(report)
+        await call.send(pb.ReportFirstTokenResponse(acknowledged=acknowledged).SerializeToString())
+
+    async def report_final_token(self, call: Call) -> None:
+        report = convert.final_token_report(await call.receive())
+        acknowledged = self._desk.final_token(report)
+        await call.send(pb.ReportFinalTokenResponse(acknowledged=acknowledged).SerializeToString())
+
+    async def abort(self, call: Call) -> None:
+        released = self._desk.abort(*convert.abort_arguments(await call.receive()))
+        await call.send(pb.AbortResponse(released=released).SerializeToString())
+
+
+def _with_status(handler: Callable[[Call], Awaitable[None]]) -> RpcHandler:
+    """Translate our failures, once."""
+
+    async def handle(call: Call) -> None:
+        try:
+            await handler(call)
+        except KinferenceError as error:
+            status = convert.STATUS.get(type(error))
+            if status is None:
+                raise
+            raise RpcError(status, str(error)) from error
+
+    return handle
