@@ -1,0 +1,59 @@
+"""Change one value of a request body and leave every other byte alone: float spelling, key order and unknown fields
+survive, and with them every provider's and engine's prefix cache.
+"""
+
+import msgspec
+
+from kinference.shapes.scan import BadBody, Member, members
+
+
+def replace_model(body: bytes, model: str) -> bytes:
+    """Name another model. Every duplicate of the top-level key changes, since engines differ on which of them counts.
+
+    Raises BadBody when the body is no JSON object or names no model.
+    """
+    spans = [member for member in members(body) if member.key == "model"]
+    if not spans:
+        raise BadBody("model: missing; name the model to serve the request")
+    return _splice(body, [(span, msgspec.json.encode(model)) for span in spans])
+
+
+def set_include_usage(body: bytes) -> bytes:
+    """Ask a streaming chat or completions body for its usage chunk; the very same object when it already does.
+
+    A `stream_options` that is neither an object nor null stays: the engine's own complaint is the best answer to it.
+    Raises BadBody when the body is no JSON object.
+    """
+    found = list(members(body))
+    options = [member for member in found if member.key == "stream_options"]
+    if not options:
+        return _insert(body, b'"stream_options":{"include_usage":true}', is_empty=not found)
+    return _splice(body, [(option, _with_usage(body[option.start : option.end])) for option in options])
+
+
+def _with_usage(options: bytes) -> bytes:
+    if options == b"null":
+        return b'{"include_usage":true}'
+    if not options.startswith(b"{"):
+        return options
+    found = list(members(options))
+    flags = [member for member in found if member.key == "include_usage"]
+    if not flags:
+        return _insert(options, b'"include_usage":true', is_empty=not found)
+    return _splice(options, [(flag, b"true") for flag in flags])
+
+
+def _insert(text: bytes, member: bytes, *, is_empty: bool) -> bytes:
+    brace = text.index(b"{") + 1
+    return text[:brace] + member + (b"" if is_empty else b",") + text[brace:]
+
+
+def _splice(text: bytes, changes: list[tuple[Member, bytes]]) -> bytes:
+    if all(text[span.start : span.end] == value for span, value in changes):
+        return text
+    pieces: list[bytes] = []
+    position = 0
+    for span, value in changes:
+        pieces += (text[position : span.start], value)
+        position = span.end
+    return b"".join((*pieces, text[position:]))

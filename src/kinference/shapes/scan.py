@@ -1,0 +1,117 @@
+"""JSON as bytes: whether a body is sound, and where the members of an object lie, without building its values."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+DEPTH_MAX: Final = 128
+"""Deepest nesting of arrays and objects that a body may have; engines give up not far beyond."""
+
+_MESSAGE_CHARS_MAX: Final = 200
+
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
+_MEMBER = re.compile(rb'[\s,{]*("(?:[^"\\]|\\.)*")\s*:\s*', re.DOTALL)
+_AFTER_VALUE = re.compile(rb"\s*[,}]")
+_BRACKETS_ONLY = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+T = TypeVar("T")
+
+
+class BadBody(ValueError):
+    """A body that cannot be routed. The message says where and what would help, and never quotes the body."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message[:_MESSAGE_CHARS_MAX])
+
+
+class Member(NamedTuple):
+    """One key of an object and where its value's bytes lie."""
+
+    key: str
+    start: int
+    end: int
+
+
+def decode(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
+    """Decode, taking lone surrogate escapes as engines do. Raises BadBody."""
+    try:
+        return decoder.decode(text)
+    except msgspec.ValidationError as error:
+        raise BadBody(f"body has a wrong type: {error}") from None
+    except msgspec.DecodeError as error:
+        mended = mend_surrogates(text)
+        if mended == text:
+            raise BadBody(f"body is not JSON: {error}") from None
+    except RecursionError:
+        raise _too_deep() from None
+    return decode(decoder, mended)
+
+
+def mend_surrogates(text: bytes) -> bytes:
+    r"""Turn each lone surrogate escape such as `\ud83d` into `\ufffd`: of equal length, so offsets stay true.
+
+    Python's own JSON reader lets them pass and clients that cut text inside an emoji do send them; msgspec does not.
+    """
+    return _ESCAPE.sub(lambda match: rb"\ufffd" if match[1] else match[0], text)
+
+
+def check_utf8(text: bytes) -> None:
+    """Raise BadBody where the bytes are not UTF-8, which msgspec does not notice in values that it skips."""
+    if text.isascii():
+        return
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        raise BadBody(f"body is not UTF-8: invalid byte at {error.start}") from None
+
+
+def check_depth(text: bytes) -> None:
+    """Raise BadBody when valid JSON nests deeper than DEPTH_MAX, strings left aside."""
+    objects, arrays = len(text.split(b"{", DEPTH_MAX)), len(text.split(b"[", DEPTH_MAX))
+    if objects + arrays - 2 <= DEPTH_MAX:  # not even the brackets inside strings could nest too deep
+        return
+    if b"\\" in text:
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside_strings = b"".join(text.split(b'"')[::2])
+    brackets = outside_strings.translate(_BRACKETS_ONLY, _NOT_BRACKETS)
+    for _ in range(DEPTH_MAX):
+        if not brackets:
+            return
+        brackets = brackets.replace(b"[]", b"")  # peels the innermost level everywhere
+    if brackets:
+        raise _too_deep()
+
+
+def members(text: bytes) -> Iterator[Member]:
+    """Walk an object's own members in order, duplicate keys included. Raises BadBody."""
+    values = decode(_OBJECT, text)
+    position = text.index(b"{") + 1
+    while token := _MEMBER.match(text, position):
+        key = decode(_KEY, token[1])
+        start = token.end()
+        position = _value_end(text, start, values[key])
+        yield Member(key, start, position)
+
+
+def _value_end(text: bytes, start: int, last: msgspec.Raw) -> int:
+    """Where the value at `start` ends; `last` is what the key's last duplicate holds, most often this very value."""
+    end = start + memoryview(last).nbytes
+    if text.startswith(last, start) and _AFTER_VALUE.match(text, end):
+        return end
+    _, length = _SKIP.raw_decode(text[start:].decode("latin-1"))  # one byte a character keeps offsets true
+    return start + length
+
+
+def _too_deep() -> BadBody:
+    return BadBody(f"body nests deeper than {DEPTH_MAX} levels; send a flatter one")
+
+
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_KEY = msgspec.json.Decoder(str)
+_SKIP = json.JSONDecoder(parse_int=str, parse_float=str)
