@@ -1,0 +1,60 @@
+# `make help` lists the targets. Each one sets up its own virtual environment: all it needs is Python 3.11 or newer.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
+	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& command -v $$python && break; done)
+PYTEST_ARGS ?=
+CODE := src tests proto bench docs
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format proto bench check lock clean
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
+
+demo: $(READY)  ## Watch requests being routed; ONCE=1 stops after the table
+	@$(BIN)/kinference demo $(if $(ONCE),--once)
+
+test: $(READY)  ## Run every test; PYTEST_ARGS are passed on
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(READY)  ## Check format, style, types, levels, protos, spelling and generated code
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/buf lint proto
+	@$(BIN)/codespell
+	@$(BIN)/python -m pytest -q tests/arch/test_proto_is_current.py
+
+format: $(READY)  ## Format the code and apply the safe fixes
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+proto: $(READY)  ## Generate the messages of the two contracts
+	@$(BIN)/python proto/generate.py src/kinference/wire/proto
+
+bench: $(READY)  ## Run every benchmark
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+check: lint test  ## What CI runs
+
+lock: $(READY)  ## Resolve the dependencies anew into requirements.lock
+	@$(BIN)/pip-compile --quiet --all-extras --allow-unsafe --generate-hashes --strip-extras \
+		--no-emit-find-links --no-emit-index-url --no-emit-trusted-host \
+		--output-file=requirements.lock pyproject.toml
+
+clean:  ## Remove the virtual environment and everything that tools left behind
+	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find src tests proto bench docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "kinference needs Python 3.11 or newer with its venv module" >&2; exit 1; }
+	@echo "Setting up $(VENV) with $(PYTHON) (first time only)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --editable .
+	@touch $@
