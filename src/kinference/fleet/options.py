@@ -1,0 +1,24 @@
+"""How often and how patiently the fleet is watched, and how much an engine may make us read."""
+
+from dataclasses import dataclass
+
+from kinference.ids import Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """The watcher's pace and limits."""
+
+    probe_pause_min: Seconds = 1.0
+    probe_pause_max: Seconds = 2.0
+    probe_timeout: Seconds = 2.0
+    failures_max: int = 2
+    """Failed probes in a row that make a ready endpoint unready."""
+    models_interval: Seconds = 10.0
+    scrape_interval: Seconds = 0.2
+    scrape_timeout: Seconds = 2.0
+    scrape_pause_failing: Seconds = 2.0
+    """Between scrapes of an engine whose metrics cannot be read."""
+    scrapes_per_second_max: int = 80
+    """Over the whole fleet: a larger one is scraped less often, so that watching it stays cheap."""
+    page_bytes_max: int = 1024 * 1024
