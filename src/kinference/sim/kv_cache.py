@@ -1,0 +1,100 @@
+"""A block-level prefix cache: reference counts for what is in use, least recently used first out for the rest.
+
+A full block has a name, the hash of everything up to its end, so equal names mean equal prefixes. Named blocks that
+nobody uses stay until their room is needed. Where a real engine may compute the same block twice at the same time and
+keep both copies, this one keeps the first: identity is the name, and there is no table of block numbers.
+
+Requests hold their blocks from the first on and give them back last block first, so a prefix outlives its extensions
+and the presence of a chain's blocks is monotone: if one is here, all before it are.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NewType
+
+BlockHash = NewType("BlockHash", int)
+
+
+class KvCache:
+    """Room for `capacity` blocks, shared by all requests of one engine."""
+
+    def __init__(self, capacity: int) -> None:
+        assert capacity > 0, "a cache has room for at least one block"
+        self.capacity = capacity
+        self._users: dict[BlockHash, int] = {}
+        self._idle: OrderedDict[BlockHash, None] = OrderedDict()  # the first is the least recently used
+        self._nameless = 0  # in use, and not full yet
+
+    @property
+    def used(self) -> int:
+        """Blocks that some request holds."""
+        return len(self._users) + self._nameless
+
+    @property
+    def free(self) -> int:
+        """Blocks that can be had, by eviction where need be."""
+        return self.capacity - self.used
+
+    @property
+    def named(self) -> int:
+        """Full blocks that a prompt could hit now."""
+        return len(self._users) + len(self._idle)
+
+    def __contains__(self, block: BlockHash) -> bool:
+        return block in self._users or block in self._idle
+
+    def leading(self, blocks: Sequence[BlockHash], at_most: int) -> int:
+        """How many of the first `at_most` blocks are here without a gap."""
+        users, idle = self._users, self._idle
+        for count, block in enumerate(blocks[:at_most]):
+            if block not in users and block not in idle:
+                return count
+        return min(at_most, len(blocks))
+
+    def idle_among(self, blocks: Sequence[BlockHash]) -> int:
+        """How many of these would have to leave the free list if they were held."""
+        return sum(1 for block in blocks if block in self._idle)
+
+    def hold(self, block: BlockHash) -> None:
+        """Use a block that is here."""
+        users = self._users.get(block, 0)
+        if users == 0:
+            del self._idle[block]
+        self._users[block] = users + 1
+
+    def take(self, count: int) -> list[BlockHash]:
+        """Use `count` empty blocks, which must be free; returns the names that were evicted for them."""
+        assert count <= self.free, "the caller asks only for what is free"
+        blank = self.free - len(self._idle)
+        evicted = [self._idle.popitem(last=False)[0] for _ in range(count - blank)]
+        self._nameless += count
+        return evicted
+
+    def name(self, block: BlockHash) -> bool:
+        """One of the caller's nameless blocks is full now; False when its twin was here already and takes its place."""
+        assert self._nameless > 0, "only a nameless block gets a name"
+        self._nameless -= 1
+        if block in self:
+            self.hold(block)
+            return False
+        self._users[block] = 1
+        return True
+
+    def release(self, blocks: Sequence[BlockHash], nameless: int) -> None:
+        """Give back what one request held; `blocks` in the order of its prompt."""
+        self._nameless -= nameless
+        assert self._nameless >= 0, "nobody gives back more than was taken"
+        for block in reversed(blocks):
+            users = self._users[block] - 1
+            if users:
+                self._users[block] = users
+            else:
+                del self._users[block]
+                self._idle[block] = None
+
+    def reset(self) -> bool:
+        """Forget every name; refused while any block is in use."""
+        if self.used:
+            return False
+        self._idle.clear()
+        return True
