@@ -1,6 +1,7 @@
 """A decision, and the explanation that it carries: the one value behind the log line, the admin API and the tests."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from kinference.ids import Address, Milliseconds, ObjectRef, ReservationId
 from kinference.vocabulary import Api, Outcome
@@ -56,6 +57,18 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Weighed:
+    """What a decision keeps so that it can be explained later: the columns as they were computed, nothing copied."""
+
+    policy: str
+    names: Sequence[str]
+    columns: Sequence[tuple[str, Sequence[Milliseconds]]]
+    totals: Sequence[Milliseconds]
+    hits: Sequence[int]
+    chosen: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Decision:
     """What was decided. A refusal has no choice and reservation 0; its `reason` says why and what would help."""
 
@@ -68,3 +81,18 @@ class Decision:
     hit_tokens: int = 0
     """Expected to be cached at the choice."""
     expected_ttft_ms: Milliseconds = 0.0
+    _weighed: Weighed | None = field(default=None, repr=False)
+    _rejected: tuple[Rejected, ...] = field(default=(), repr=False)
+
+    def explain(self) -> Explanation:
+        """The table behind this decision, made on demand."""
+        weighed = self._weighed
+        if weighed is None:
+            return Explanation("", (), self._rejected, "")
+        candidates = tuple(
+            Candidate(name, total, tuple((term, column[at]) for term, column in weighed.columns), hit)
+            for at, (name, total, hit) in enumerate(zip(weighed.names, weighed.totals, weighed.hits, strict=True))
+        )
+        others = [candidate for at, candidate in enumerate(candidates) if at != weighed.chosen]
+        runner_up = min(others, key=lambda other: other.total_ms).destination if others else ""
+        return Explanation(weighed.policy, candidates, self._rejected, weighed.names[weighed.chosen], runner_up)

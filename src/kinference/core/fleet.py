@@ -3,8 +3,10 @@
 A pure state holder. `fleet/` (discovery, scrapes, probes) writes it, the router reads it, both synchronously.
 """
 
+import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 
 from kinference.ids import Address, ObjectRef, Seconds
 from kinference.vocabulary import Api, Engine
@@ -71,38 +73,148 @@ class Fleet:
     """All endpoints and backends. Every mutator is idempotent and takes effect for the next decision."""
 
     def __init__(self) -> None:
-        raise NotImplementedError
+        self._pools: dict[ObjectRef, dict[Address, Endpoint]] = {}
+        self._backends: tuple[BackendSpec, ...] = ()
+        self._ordered: tuple[Endpoint, ...] | None = None
+        self._generations = count(1)
+        self._slots = count(0)
+        self._free_slots: list[int] = []
+        self._retired_slots: list[int] = []
+        self._observed: dict[int, Endpoint] = {}
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Grows with every change to who can serve what; a scrape alone is no such change."""
+        return self._version
 
     def set_pool(self, pool: ObjectRef, endpoints: Iterable[EndpointSpec]) -> None:
         """Make a pool exactly these endpoints: new ones are added cold, absent ones removed, the rest left alone."""
+        wanted = {spec.address: spec for spec in endpoints}
+        known = self._pools.setdefault(pool, {})
+        for address in [address for address in known if address not in wanted]:
+            self._retire(known.pop(address))
+        for address, spec in wanted.items():
+            endpoint = known.get(address)
+            if endpoint is None:
+                known[address] = self._cold(spec)
+            elif endpoint.spec != spec:
+                self._respecify(endpoint, spec)
+        self._changed()
 
     def remove_pool(self, pool: ObjectRef) -> None:
         """The pool is no longer served here."""
+        for endpoint in self._pools.pop(pool, {}).values():
+            self._retire(endpoint)
+        self._changed()
 
     def set_backends(self, backends: Iterable[BackendSpec]) -> None:
         """Make the backends exactly these."""
+        self._backends = tuple(sorted(backends, key=lambda backend: backend.ref))
+        self._changed()
 
     def set_ready(self, pool: ObjectRef, address: Address, ready: bool) -> None:
         """What the readiness probe saw."""
+        endpoint = self._find(pool, address)
+        if endpoint is not None and endpoint.ready != ready:
+            endpoint.ready = ready
+            self._changed()
 
     def set_draining(self, pool: ObjectRef, address: Address, draining: bool) -> None:
         """No new picks; what is in flight goes on."""
+        endpoint = self._find(pool, address)
+        if endpoint is not None and endpoint.draining != draining:
+            endpoint.draining = draining
+            self._changed()
+
+    def set_engine(self, pool: ObjectRef, address: Address, engine: Engine) -> None:
+        """What the engine's own answers show it to be; a configured engine is not overruled."""
+        endpoint = self._find(pool, address)
+        if endpoint is not None and endpoint.spec.engine is Engine.AUTO and endpoint.engine is not engine:
+            endpoint.engine = engine
+            self._changed()
 
     def set_models(
         self, pool: ObjectRef, address: Address, models: Iterable[str], max_model_tokens: int | None = None
     ) -> None:
-        """What the engine's own model list says."""
+        """What the engine's own model list says. Configured models are not overruled."""
+        endpoint = self._find(pool, address)
+        if endpoint is None:
+            return
+        served = frozenset(models if endpoint.spec.models is None else endpoint.spec.models)
+        if (endpoint.models, endpoint.max_model_tokens) != (served, max_model_tokens):
+            endpoint.models, endpoint.max_model_tokens = served, max_model_tokens
+            self._changed()
 
     def observe(self, pool: ObjectRef, address: Address, observation: Observation) -> None:
         """A scrape came in. A changed start time or block count bumps the generation: caches and rates are void."""
+        endpoint = self._find(pool, address)
+        if endpoint is None:
+            return
+        if endpoint.observation is not None and _restarted(endpoint.observation, observation):
+            endpoint.generation = next(self._generations)
+            self._changed()
+        endpoint.observation = observation
+        self._observed[endpoint.slot] = endpoint
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All endpoints, ordered by pool and address."""
-        raise NotImplementedError
+        if self._ordered is None:
+            self._ordered = tuple(
+                endpoint for pool in self.pools() for _, endpoint in sorted(self._pools[pool].items())
+            )
+        return self._ordered
 
     def pools(self) -> tuple[ObjectRef, ...]:
         """Pools served here, also empty ones."""
-        raise NotImplementedError
+        return tuple(sorted(self._pools))
 
     def backends(self) -> tuple[BackendSpec, ...]:
-        raise NotImplementedError
+        """All backends, ordered by name."""
+        return self._backends
+
+    def take_observed(self) -> tuple[Endpoint, ...]:
+        """The endpoints scraped since the last call."""
+        if not self._observed:
+            return ()
+        observed = tuple(self._observed.values())
+        self._observed.clear()
+        return observed
+
+    def take_retired_slots(self) -> tuple[int, ...]:
+        """The slots of endpoints that left. The caller forgets them at once: they are free for reuse from here on."""
+        retired = tuple(self._retired_slots)
+        for slot in retired:
+            heapq.heappush(self._free_slots, slot)
+        self._retired_slots.clear()
+        return retired
+
+    def _find(self, pool: ObjectRef, address: Address) -> Endpoint | None:
+        return self._pools.get(pool, {}).get(address)
+
+    def _cold(self, spec: EndpointSpec) -> Endpoint:
+        slot = heapq.heappop(self._free_slots) if self._free_slots else next(self._slots)
+        endpoint = Endpoint(spec, slot, next(self._generations), engine=spec.engine)
+        endpoint.models = frozenset(spec.models or ())
+        return endpoint
+
+    def _respecify(self, endpoint: Endpoint, spec: EndpointSpec) -> None:
+        if spec.engine is not endpoint.spec.engine:
+            endpoint.engine = spec.engine
+        if spec.models is not None:
+            endpoint.models = frozenset(spec.models)
+        endpoint.spec = spec
+
+    def _retire(self, endpoint: Endpoint) -> None:
+        self._retired_slots.append(endpoint.slot)
+        self._observed.pop(endpoint.slot, None)
+
+    def _changed(self) -> None:
+        self._version += 1
+        self._ordered = None
+
+
+def _restarted(before: Observation, after: Observation) -> bool:
+    started = None not in (before.started_at, after.started_at) and before.started_at != after.started_at
+    resized = None not in (before.kv_blocks, after.kv_blocks) and before.kv_blocks != after.kv_blocks
+    return started or resized

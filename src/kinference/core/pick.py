@@ -1,13 +1,73 @@
 """The pipeline of one decision: admit, resolve, candidates, cost, guard, pick, commit, explain (ROUTING.md)."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 
-from kinference.core.decision import Decision, Explanation
+from xxhash import xxh3_64_intdigest
+
+from kinference.core.candidates import Candidates, Group, Shortlist
+from kinference.core.cost import Case
+from kinference.core.decision import BackendChoice, Decision, EndpointChoice, Explanation, Weighed
 from kinference.core.fleet import Fleet
-from kinference.core.policy import RoutingRules
+from kinference.core.health import is_failure, is_success
+from kinference.core.ledger import Claim, Ledger
+from kinference.core.policies import make_policy
+from kinference.core.policy import RoutingRules, Rulebook
+from kinference.core.prefix.hashing import BLOCK_BYTES
+from kinference.core.prefix.index import Insertion, PrefixIndex
+from kinference.core.rates import Rates
+from kinference.core.reasons import no_workers, unknown_pool
 from kinference.core.request import Request
+from kinference.core.roster import Destination, ModelTraits, Roster
+from kinference.core.snapshot import DestinationSnapshot, take_snapshot
+from kinference.core.weigh import Prompt, fitting, look_up, make_case, prompt_tokens
 from kinference.ids import Milliseconds, ReservationId, Seconds
-from kinference.vocabulary import AbortReason
+from kinference.vocabulary import AbortReason, Outcome, QosClass
+
+NEVER_SEEN = frozenset(
+    {
+        AbortReason.NOT_DISPATCHED,
+        AbortReason.PULL_FAILED,
+        AbortReason.BACKEND_UNRESOLVED,
+        AbortReason.BACKEND_UNAUTHORIZED,
+    }
+)
+"""After these the destination never had the prompt."""
+UNUSABLE = {
+    AbortReason.BACKEND_UNRESOLVED: "a caller could not resolve it",
+    AbortReason.BACKEND_UNAUTHORIZED: "a caller had no valid credential for it",
+}
+
+
+BEYOND_HASHING = "the prompt is longer than the prefix index looks at; what is cached beyond that is unknown"
+
+
+@dataclass(slots=True, eq=False)
+class _Flight:
+    """What one decision has to learn from, or take back."""
+
+    destination: Destination
+    rates: Rates
+    traits: ModelTraits
+    prompt_bytes: int
+    computed_tokens: float
+    """Expected to be computed before its first token, ahead of it and its own."""
+    believed_tokens: int
+    """Thought to be cached, before trust is applied."""
+    insertion: Insertion | None
+    first_token_at: Seconds | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Verdict:
+    """The chosen place in a group, with everything that led there."""
+
+    group: Group
+    prompt: Prompt
+    case: Case
+    weighed: Weighed
+    shortlist: Shortlist
 
 
 class Router:
@@ -17,26 +77,55 @@ class Router:
     """
 
     def __init__(self, fleet: Fleet, rules: RoutingRules, rng: Random) -> None:
-        raise NotImplementedError
+        self._rng = rng
+        self._index = PrefixIndex()
+        self._roster = Roster(fleet, self._index)
+        self._ledger = Ledger()
+        self._flights: dict[ReservationId, _Flight] = {}
+        self._adopt(rules)
+        self._candidates = Candidates(self._roster, self._rulebook)
 
     def reconfigure(self, rules: RoutingRules) -> None:
         """Replace the rules; what is learned and what is in flight stay.
 
         Raises ConfigError for an unknown policy or parameter, naming the nearest.
         """
+        self._adopt(rules)
+        self._candidates.refresh(self._rulebook)
 
     def decide(self, request: Request, now: Seconds) -> Decision:
         """Choose, and count the choice in flight and in the prefix index before returning."""
-        raise NotImplementedError
+        if self._roster.sync():
+            self._candidates.refresh(self._rulebook)
+        if request.pool is not None and request.pool not in self._roster.pools():
+            return Decision(Outcome.NO_WORKERS, unknown_pool(request.pool))
+        rule = self._rulebook.tenant_rule(request.tenant)
+        refusal = self._rulebook.refusal(request, rule)
+        if refusal:
+            return Decision(Outcome.POLICY_REJECTED, refusal)
+        shortlist = self._candidates.shortlist(request, rule, now)
+        if not shortlist.groups:
+            outcome, reason = no_workers(request, shortlist.options)
+            return Decision(outcome, reason, _rejected=tuple(shortlist.options.rejected))
+        return self._choose(request, shortlist, now)
 
     def explain(self, decision: Decision) -> Explanation:
         """The table behind a decision, made on demand from what the decision kept."""
-        raise NotImplementedError
+        return decision.explain()
 
     def first_token(
         self, reservation: ReservationId, ttft_ms: Milliseconds, upstream_status: int, now: Seconds
     ) -> None:
         """The first response byte arrived: prefill is done (or the destination failed). Unknown ids are ignored."""
+        flight = self._flights.get(reservation)
+        if flight is None or not self._ledger.first_token(reservation):
+            return
+        if is_failure(upstream_status):
+            flight.destination.circuit.failed(f"status {upstream_status}", now)
+        elif is_success(upstream_status):
+            flight.first_token_at = now
+            flight.destination.circuit.succeeded()
+            flight.rates.learn(flight.computed_tokens, ttft_ms)
 
     def final_token(
         self,
@@ -47,11 +136,114 @@ class Router:
         now: Seconds,
     ) -> None:
         """The response is complete: give the load back, learn from the counts, correct the prefix index."""
+        flight = self._release(reservation)
+        if flight is None:
+            return
+        flight.traits.learn_counts(flight.prompt_bytes, prompt_tokens, completion_tokens)
+        if flight.first_token_at is not None:
+            flight.rates.learn_hold((now - flight.first_token_at) * 1_000.0)
+        if cached_tokens is not None:
+            flight.destination.learn_hit(flight.believed_tokens, min(cached_tokens, prompt_tokens))
 
     def abort(self, reservation: ReservationId, reason: AbortReason, now: Seconds) -> None:
         """The request died after the decision: give the load back, and take back the optimistic prefix insertion
         where the endpoint never saw the prompt.
         """
+        flight = self._release(reservation)
+        if flight is None:
+            return
+        if reason in NEVER_SEEN and flight.insertion is not None:
+            self._index.rollback(flight.insertion)
+        if reason in UNUSABLE:
+            if flight.destination.backend is not None:
+                flight.destination.circuit.reject(UNUSABLE[reason], now)
+            else:
+                flight.destination.circuit.failed(UNUSABLE[reason], now)
 
     def expire(self, reservation: ReservationId, dispatched: bool, now: Seconds) -> None:
         """The ticket's time is over with nothing heard: give the load back; if never dispatched, as NOT_DISPATCHED."""
+        self.abort(reservation, AbortReason.UNSPECIFIED if dispatched else AbortReason.NOT_DISPATCHED, now)
+
+    def snapshot(self, now: Seconds) -> tuple[DestinationSnapshot, ...]:
+        """Every destination as this router sees it, in the order of the fleet, for people."""
+        if self._roster.sync():
+            self._candidates.refresh(self._rulebook)
+        return take_snapshot(self._roster, self._index, now)
+
+    def _adopt(self, rules: RoutingRules) -> None:
+        scoring = make_policy(rules.policy, rules.parameters).scoring()
+        self._policy_name, self._scoring, self._rulebook = rules.policy, scoring, Rulebook(rules)
+
+    def _choose(self, request: Request, shortlist: Shortlist, now: Seconds) -> Decision:
+        group, scoring = self._split(request, shortlist.groups), self._scoring
+        prompt = look_up(request, group, self._index) if scoring.by_prefix else Prompt()
+        case = make_case(request, group, prompt, now)
+        if scoring.by_prefix:
+            places = fitting(case)
+            if 0 < len(places) < len(group.destinations):
+                group = group.only(places)
+                case = make_case(request, group, prompt, now)
+        terms = scoring.terms if request.qos is QosClass.INTERACTIVE else scoring.batch_terms
+        columns = [term.column(case) for term in terms]
+        totals = list(map(sum, zip(*columns, strict=True))) if columns else [0.0] * len(group.destinations)
+        chosen = scoring.chooser.choose(case, totals, self._rng)
+        group.turn += 1
+        names = [term.name for term in terms]
+        weighed = Weighed(
+            self._policy_name, group.names, list(zip(names, columns, strict=True)), totals, case.hits, chosen
+        )
+        return self._commit(request, _Verdict(group, prompt, case, weighed, shortlist), now)
+
+    def _split(self, request: Request, groups: Sequence[Group]) -> Group:
+        """The target that this request falls to: by weight, and for one session always the same."""
+        if len(groups) == 1:
+            return groups[0]
+        session = request.session
+        share = xxh3_64_intdigest(session.encode("utf-8", "surrogatepass")) / 2**64 if session else self._rng.random()
+        point = share * sum(group.weight for group in groups)
+        for group in groups:
+            point -= group.weight
+            if point < 0:
+                return group
+        return groups[-1]
+
+    def _commit(self, request: Request, verdict: _Verdict, now: Seconds) -> Decision:
+        """Count the choice in flight and in the index: from here on the next decision sees it."""
+        group, case, chosen = verdict.group, verdict.case, verdict.weighed.chosen
+        destination, model = group.destinations[chosen], group.models[chosen]
+        rates, uncached = group.rates[chosen], case.uncached[chosen]
+        computed = destination.load.ahead(now) + uncached
+        claim = Claim(uncached, case.output_tokens, uncached + case.output_tokens)
+        reservation = self._ledger.reserve(destination.load, claim)
+        slot, blocks = group.slots[chosen], verdict.prompt.blocks.get(model)
+        insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
+        believed = int(insertion.added_from * BLOCK_BYTES / group.traits[model].bytes_per_token) if insertion else 0
+        self._flights[reservation] = _Flight(
+            destination, rates, group.traits[model], request.prompt_bytes, computed, believed, insertion
+        )
+        destination.picks += 1
+        destination.circuit.picked(now)
+        group.traits[model].learn_uncached(uncached)
+        degraded = verdict.prompt.truncated and slot >= 0
+        return Decision(
+            Outcome.DEGRADED if degraded else Outcome.OK,
+            BEYOND_HASHING if degraded else "",
+            _choice(destination, model),
+            reservation,
+            prompt_tokens(request, group, model),
+            case.hits[chosen],
+            rates.line.at(computed),
+            verdict.weighed,
+            tuple(verdict.shortlist.options.rejected),
+        )
+
+    def _release(self, reservation: ReservationId) -> _Flight | None:
+        return self._flights.pop(reservation, None) if self._ledger.release(reservation) else None
+
+
+def _choice(destination: Destination, model: str) -> EndpointChoice | BackendChoice:
+    endpoint, backend = destination.endpoint, destination.backend
+    if backend is not None:
+        return BackendChoice(backend.ref, model, backend.api, backend.path)
+    assert endpoint is not None
+    return EndpointChoice(endpoint.spec.pool, endpoint.spec.address, model, destination.generation)

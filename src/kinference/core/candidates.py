@@ -1,0 +1,227 @@
+"""Who may serve a request: targets by priority and weight, and the filters, each with its verdict and its remedy."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+
+from kinference.core.decision import Rejected
+from kinference.core.filters import Question, Verdict, screen
+from kinference.core.ledger import Load
+from kinference.core.policy import Rulebook, Target, TenantRule
+from kinference.core.rates import Rates
+from kinference.core.request import Request
+from kinference.core.roster import Destination, ModelTraits, Roster
+from kinference.ids import Seconds
+
+CONTEXT_SLACK = 1.25
+"""The prompt's tokens are an estimate: only what is clearly too long is kept from an engine."""
+CACHED_MAX = 1_024
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Destinations that compete by cost, each with the model name to ask it for, in columns for the cost terms."""
+
+    weight: int = 1
+    destinations: list[Destination] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    rates: list[Rates] = field(default_factory=list)
+    loads: list[Load] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+    """-1 for a backend, which has no place in the prefix index."""
+    names: list[str] = field(default_factory=list)
+    masks: dict[str, int] = field(default_factory=dict)
+    """The slots that serve each model name."""
+    traits: dict[str, ModelTraits] = field(default_factory=dict)
+    context_min: int | None = None
+    turn: int = 0
+    """Decisions made among these, for policies that take turns."""
+
+    def add(self, destination: Destination, model: str, rates: Rates, traits: ModelTraits) -> None:
+        """One more competitor."""
+        self.destinations.append(destination)
+        self.models.append(model)
+        self.rates.append(rates)
+        self.loads.append(destination.load)
+        self.names.append(destination.name)
+        self.traits[model] = traits
+        endpoint = destination.endpoint
+        self.slots.append(-1 if endpoint is None else endpoint.slot)
+        if endpoint is not None:
+            self.masks[model] = self.masks.get(model, 0) | 1 << endpoint.slot
+            context = endpoint.max_model_tokens
+            if context is not None and (self.context_min is None or context < self.context_min):
+                self.context_min = context
+
+    def only(self, places: Sequence[int]) -> "Group":
+        """The same group with these competitors alone."""
+        kept = Group(self.weight, turn=self.turn)
+        for place in places:
+            model = self.models[place]
+            kept.add(self.destinations[place], model, self.rates[place], self.traits[model])
+        return kept
+
+
+@dataclass(slots=True, eq=False)
+class Options:
+    """What one kind of request may choose from: tiers of groups, the preferred tier first; and who was removed."""
+
+    tiers: list[list[Group]] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+
+    def reject(self, destination: Destination, verdict: Verdict, cause: str = "") -> None:
+        """Note why someone was removed."""
+        self.rejected.append(Rejected(destination.name, cause or verdict.cause))
+        self.verdicts[verdict] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shortlist:
+    """The groups of the best tier that can serve now; none of them when the last ones were removed."""
+
+    groups: Sequence[Group]
+    options: Options
+
+
+class Candidates:
+    """Finds the destinations of requests; what depends on the fleet and the rules alone is found once."""
+
+    def __init__(self, roster: Roster, rulebook: Rulebook) -> None:
+        self._roster = roster
+        self._rulebook = rulebook
+        self._cache: dict[tuple[object, ...], Options] = {}
+
+    def refresh(self, rulebook: Rulebook) -> None:
+        """The fleet or the rules have changed."""
+        self._rulebook = rulebook
+        self._cache.clear()
+
+    def shortlist(self, request: Request, rule: TenantRule | None, now: Seconds) -> Shortlist:
+        """The preferred tier that has someone to serve this request at this moment.
+
+        When all that could serve are ejected for failing, ejection is ignored: better a doubtful answer than none.
+        """
+        options = self._options(request, rule)
+        fitting = [_fitting(tier, request) for tier in options.tiers]
+        for tier in fitting:
+            healthy = _kept(tier, lambda destination: destination.circuit.allows(now))
+            if healthy:
+                return Shortlist(healthy, options)
+        for tier in fitting:
+            usable = _kept(tier, lambda destination: not destination.circuit.unusable)
+            if usable:
+                return Shortlist(usable, options)
+        return Shortlist((), _explained(options, fitting))
+
+    def _options(self, request: Request, rule: TenantRule | None) -> Options:
+        destinations = rule.destinations if rule is not None else None
+        key = (request.model, request.api, request.translates, request.pool, destinations)
+        options = self._cache.get(key)
+        if options is None:
+            options = self._find(request, rule)
+            if len(self._cache) >= CACHED_MAX:
+                self._cache.clear()
+            if options.tiers:
+                self._cache[key] = options
+        return options
+
+    def _find(self, request: Request, rule: TenantRule | None) -> Options:
+        options = Options()
+        targets = self._rulebook.resolve(request.model)
+        if targets is None:
+            tiers = [[self._group(1, self._by_own_name(request, rule), options)]]
+        else:
+            tiers = [
+                [self._group(split[0].weight, self._by_target(request, rule, split), options) for split in splits]
+                for splits in map(_splits, _tiers(targets))
+            ]
+        for tier in tiers:
+            groups = [group for group in tier if group.destinations]
+            if groups:
+                options.tiers.append(groups)
+        return options
+
+    def _group(self, weight: int, questions: Iterable[Question], options: Options) -> Group:
+        group = Group(weight)
+        for question in questions:
+            destination, model = question.destination, question.model
+            verdict = screen(question)
+            if verdict is not None:
+                options.reject(destination, verdict)
+            elif model is not None:
+                group.add(destination, model, self._roster.rates(destination, model), self._roster.traits(model))
+        return group
+
+    def _by_own_name(self, request: Request, rule: TenantRule | None) -> Iterable[Question]:
+        """All destinations, by the client's own name for the model: what no rule speaks of may still be served."""
+        for destination in self._reachable(request):
+            backend = destination.backend
+            name = request.model if backend is None else backend.models.get(request.model)
+            yield Question(request, rule, destination, name)
+
+    def _by_target(self, request: Request, rule: TenantRule | None, targets: Sequence[Target]) -> Iterable[Question]:
+        """What the targets name. A pool or backend that is named twice for one model competes once."""
+        for destination in self._reachable(request):
+            mine = [target for target in targets if (target.kind, target.ref) == (destination.kind, destination.ref)]
+            for name in dict.fromkeys(target.model or request.model for target in mine):
+                backend = destination.backend
+                yield Question(request, rule, destination, name if backend is None else backend.models.get(name, name))
+
+    def _reachable(self, request: Request) -> Iterable[Destination]:
+        """Everything served, or the one pool that the request names."""
+        if request.pool is None:
+            return (*self._roster.endpoints, *self._roster.backends)
+        return [one for one in self._roster.endpoints if one.ref == request.pool]
+
+
+def _tiers(targets: Sequence[Target]) -> Iterable[Sequence[Target]]:
+    ordered = sorted(targets, key=lambda target: target.priority)
+    return [list(tier) for _, tier in groupby(ordered, key=lambda target: target.priority)]
+
+
+def _splits(tier: Sequence[Target]) -> list[Sequence[Target]]:
+    """Targets whose weights were left at 1 compete by cost as one group; weights of their own split the traffic."""
+    if all(target.weight == 1 for target in tier):
+        return [tier]
+    return [[target] for target in tier if target.weight > 0]
+
+
+def _fitting(tier: Sequence[Group], request: Request) -> Sequence[Group]:
+    """The tier without those whose context is too short, should there be any."""
+    kept = []
+    for group in tier:
+        tokens = request.prompt_bytes / group.traits[group.models[0]].bytes_per_token / CONTEXT_SLACK
+        if group.context_min is None or tokens <= group.context_min:
+            kept.append(group)
+        else:
+            kept.extend(_kept([group], partial(Destination.takes, prompt_tokens=tokens)))
+    return kept
+
+
+def _kept(groups: Sequence[Group], keeps: Callable[[Destination], bool]) -> list[Group]:
+    """The groups with only those that the predicate keeps, and without groups that lose all."""
+    kept = []
+    for group in groups:
+        places = [place for place, destination in enumerate(group.destinations) if keeps(destination)]
+        if len(places) == len(group.destinations):
+            kept.append(group)
+        elif places:
+            kept.append(group.only(places))
+    return kept
+
+
+def _explained(options: Options, fitting: Sequence[Sequence[Group]]) -> Options:
+    """The options with a verdict also for those that only this request, or this moment, removed."""
+    explained = Options([], list(options.rejected), Counter(options.verdicts))
+    for tier, kept in zip(options.tiers, fitting, strict=True):
+        long_enough = {id(destination) for group in kept for destination in group.destinations}
+        for group in tier:
+            for destination in group.destinations:
+                if id(destination) in long_enough:
+                    explained.reject(destination, Verdict.TRIPPED, f"circuit open: {destination.circuit.reason}")
+                else:
+                    explained.reject(destination, Verdict.TOO_LONG)
+    return explained

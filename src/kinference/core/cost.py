@@ -1,0 +1,146 @@
+"""The cost terms: expected milliseconds for each candidate, one column a term (ROUTING.md, step 4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kinference.core.ledger import Load, fade
+from kinference.core.rates import Rates
+from kinference.core.roster import Destination
+from kinference.ids import Milliseconds, Seconds
+
+STEP_MS_PER_REQUEST = 0.05
+"""What one more sequence in the batch adds to every decode step."""
+REQUEST_TOKENS = 32
+"""An engine computes the last block and schedules the request, whatever it has cached."""
+RETRY_MS = 2_000.0
+"""What a failed attempt costs the client, at the least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One request against its candidates, in columns of equal length."""
+
+    destinations: Sequence[Destination]
+    rates: Sequence[Rates]
+    loads: Sequence[Load]
+    hits: Sequence[int]
+    """Tokens expected to be cached."""
+    uncached: Sequence[int]
+    """Tokens to compute, never less than REQUEST_TOKENS."""
+    output_tokens: int
+    """Expected."""
+    now: Seconds
+    turn: int
+
+
+class CostTerm(Protocol):
+    """One part of the expected cost. A frozen dataclass; its fields are its parameters."""
+
+    @property
+    def name(self) -> str:
+        """The term's name in explanations."""
+        ...
+
+    def column(self, case: Case) -> list[Milliseconds]:
+        """Milliseconds for each candidate, in their order: finite, never negative."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The time to first token of an empty prompt on an idle engine: network, parsing, scheduling."""
+
+    name: str = "base"
+
+    def column(self, case: Case) -> list[Milliseconds]:
+        return [rates.line.base_ms for rates in case.rates]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueWait:
+    """The time to compute the prompts ahead: the larger of our own ledger and the aged scrape."""
+
+    share: float = 1.0
+    name: str = "queue_wait"
+
+    def column(self, case: Case) -> list[Milliseconds]:
+        now, share = case.now, self.share
+        return [
+            share
+            * rates.line.ms_per_token
+            * (
+                load.prefill_tokens + load.foreign_tokens * fade(now - load.seen_at)
+                if load.foreign_tokens
+                else load.prefill_tokens
+            )
+            for load, rates in zip(case.loads, case.rates, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotWait:
+    """The time until a running request ends, where the KV cache cannot take this one beside them."""
+
+    name: str = "slot_wait"
+
+    def column(self, case: Case) -> list[Milliseconds]:
+        output = case.output_tokens
+        return [
+            0.0
+            if load.room - load.resident >= uncached + output
+            else rates.hold_ms * (1 + load.waiting) / max(1.0, load.beside(case.now))
+            for load, rates, uncached in zip(case.loads, case.rates, case.uncached, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Prefill:
+    """The time to compute what the engine has not cached of the prompt."""
+
+    name: str = "prefill"
+
+    def column(self, case: Case) -> list[Milliseconds]:
+        return [rates.line.ms_per_token * uncached for rates, uncached in zip(case.rates, case.uncached, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Interference:
+    """The harm done: our prefill stalls each request that decodes there, and we and they slow each other's decoding."""
+
+    weight: float = 0.3
+    name: str = "interference"
+
+    def column(self, case: Case) -> list[Milliseconds]:
+        now, weight = case.now, self.weight
+        decode = 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
+        return [
+            weight
+            * (rates.line.ms_per_token * uncached + decode)
+            * (
+                load.requests + load.foreign_requests * fade(now - load.seen_at)
+                if load.foreign_requests
+                else load.requests
+            )
+            for load, rates, uncached in zip(case.loads, case.rates, case.uncached, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """The time lost when the destination fails again: failing fast must not look like answering fast."""
+
+    name: str = "risk"
+
+    def column(self, case: Case) -> list[Milliseconds]:
+        return [RETRY_MS * destination.circuit.failure_ratio for destination in case.destinations]
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """Requests there, ours or scraped. A count, not a time: for the policies of others that balance by it."""
+
+    name: str = "in_flight"
+
+    def column(self, case: Case) -> list[Milliseconds]:
+        return [load.beside(case.now) for load in case.loads]

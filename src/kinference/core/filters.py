@@ -1,0 +1,125 @@
+"""The filters: who may not serve a request, for which cause, and what would help."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from kinference.core.policy import TenantRule, may_go
+from kinference.core.request import Request
+from kinference.core.roster import Destination
+from kinference.vocabulary import Api, Engine
+
+OPENAI_APIS = frozenset({Api.OPENAI_CHAT, Api.OPENAI_RESPONSES, Api.OPENAI_COMPLETIONS, Api.OPENAI_EMBEDDINGS})
+ENGINE_APIS: dict[Engine, frozenset[Api]] = {
+    Engine.AUTO: frozenset(Api),
+    Engine.VLLM: frozenset(Api),
+    Engine.SGLANG: frozenset(Api),
+    Engine.TRTLLM: OPENAI_APIS,
+    Engine.LLAMACPP: OPENAI_APIS,
+    Engine.OPENAI: OPENAI_APIS,
+}
+
+
+class Verdict(Enum):
+    """Why a destination was removed, and what would help. In the order of the filters."""
+
+    NOT_SERVED = ("does not serve the model", "load it on an engine or route it under `models`")
+    WRONG_API = ("speaks another API", "call an API that it speaks")
+    NOT_READY = ("not ready", "check that the engine is up and answers /health")
+    DRAINING = ("draining", "end the drain or add an endpoint")
+    FORBIDDEN = ("closed to the tenant", "extend the tenant's `destinations`")
+    TOO_LONG = ("context too short for the prompt", "shorten the prompt or serve the model with more context")
+    TRIPPED = ("circuit open", "see its failures; it is tried again on its own")
+
+    @property
+    def cause(self) -> str:
+        """What is wrong with it."""
+        return self.value[0]
+
+    @property
+    def remedy(self) -> str:
+        """What would help."""
+        return self.value[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """May this destination serve a tenant's request, asked for `model`? None: it has no such name."""
+
+    request: Request
+    rule: TenantRule | None
+    destination: Destination
+    model: str | None
+
+
+class Filter(Protocol):
+    """Removes destinations. Looks at what changes with the fleet's version and the rules alone: it is asked once."""
+
+    def verdict(self, question: Question) -> Verdict | None:
+        """Why it may not, None when it may."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServesModel:
+    """Keeps who has the model. An engine that never was ready has not told its models: that is the cause to name."""
+
+    def verdict(self, question: Question) -> Verdict | None:
+        endpoint = question.destination.endpoint
+        if question.model is None:
+            return Verdict.NOT_SERVED
+        if endpoint is None or question.model in endpoint.models:
+            return None
+        return Verdict.NOT_SERVED if endpoint.models or endpoint.ready else Verdict.NOT_READY
+
+
+@dataclass(frozen=True, slots=True)
+class SpeaksApi:
+    """Keeps who speaks the request's API, or all when the caller can translate."""
+
+    def verdict(self, question: Question) -> Verdict | None:
+        api, destination = question.request.api, question.destination
+        if destination.backend is not None:
+            speaks = destination.backend.api is api
+        else:
+            speaks = destination.endpoint is None or api in ENGINE_APIS[destination.endpoint.engine]
+        return None if speaks or question.request.translates else Verdict.WRONG_API
+
+
+@dataclass(frozen=True, slots=True)
+class IsReady:
+    """Keeps endpoints whose readiness probe succeeds."""
+
+    def verdict(self, question: Question) -> Verdict | None:
+        endpoint = question.destination.endpoint
+        return None if endpoint is None or endpoint.ready else Verdict.NOT_READY
+
+
+@dataclass(frozen=True, slots=True)
+class NotDraining:
+    """Keeps endpoints that take new work."""
+
+    def verdict(self, question: Question) -> Verdict | None:
+        endpoint = question.destination.endpoint
+        return None if endpoint is None or not endpoint.draining else Verdict.DRAINING
+
+
+@dataclass(frozen=True, slots=True)
+class OpenToTenant:
+    """Keeps the pools and backends that the tenant's rule lets it use."""
+
+    def verdict(self, question: Question) -> Verdict | None:
+        return None if may_go(question.rule, question.destination.ref) else Verdict.FORBIDDEN
+
+
+FILTERS: tuple[Filter, ...] = (ServesModel(), SpeaksApi(), IsReady(), NotDraining(), OpenToTenant())
+"""The tenant's own limits come last: only who could serve is refused by policy, the rest is missing capacity."""
+
+
+def screen(question: Question) -> Verdict | None:
+    """The verdict of the first filter that removes the destination, None when it may serve."""
+    for one in FILTERS:
+        verdict = one.verdict(question)
+        if verdict is not None:
+            return verdict
+    return None

@@ -1,0 +1,120 @@
+"""What is in flight where, and how it is given back: exactly once, and to the life of the endpoint that took it.
+
+A reservation points at the `Load` object it was counted in. An endpoint that leaves and comes back, or whose engine
+restarts, gets a new `Load`; what is given back late goes to the old one, so no count can become negative.
+"""
+
+from dataclasses import dataclass
+from itertools import count
+
+from kinference.core.fleet import Observation
+from kinference.ids import ReservationId, Seconds
+
+SCRAPE_FADES_S = 5.0
+"""A scrape this old counts half: a hung exporter must not keep traffic away for ever."""
+UNLIMITED = float("inf")
+
+
+@dataclass(slots=True, eq=False)
+class Load:
+    """The work one destination has before it: our own exactly, what others sent as the last scrape told it."""
+
+    requests: int = 0
+    prefill_tokens: int = 0
+    """Prompt tokens still to compute."""
+    decode_tokens: int = 0
+    """Output tokens expected of what is in flight."""
+    prefilling: int = 0
+    """Requests without a first token yet."""
+    foreign_tokens: float = 0.0
+    """Prompt tokens that wait there beyond our own."""
+    foreign_requests: float = 0.0
+    seen_at: Seconds = 0.0
+    waiting: int = 0
+    room: float = UNLIMITED
+    """Tokens the KV cache could take beside what others hold, when last seen."""
+    resident: int = 0
+    """Tokens that ours take in the KV cache, or soon will."""
+
+    def observe(self, seen: Observation, typical_tokens: float) -> None:
+        """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""
+        self.seen_at, self.waiting = seen.seen_at, seen.waiting
+        self.foreign_tokens = max(0, seen.waiting - self.prefilling) * typical_tokens
+        self.foreign_requests = float(max(0, seen.waiting + seen.running - self.requests))
+        if seen.kv_blocks and seen.block_tokens and seen.kv_usage_ratio is not None:
+            free = seen.kv_blocks * seen.block_tokens * max(0.0, 1.0 - seen.kv_usage_ratio)
+            self.room = free + self.resident
+
+    def ahead(self, now: Seconds) -> float:
+        """Prompt tokens to be computed before a newcomer's."""
+        return self.prefill_tokens + self.foreign_tokens * fade(now - self.seen_at)
+
+    def beside(self, now: Seconds) -> float:
+        """Requests a newcomer shares the engine with."""
+        return self.requests + self.foreign_requests * fade(now - self.seen_at)
+
+
+def fade(age: Seconds) -> float:
+    """The weight of a scrape of this age: 1 when fresh, half at SCRAPE_FADES_S, never quite 0."""
+    return SCRAPE_FADES_S / (SCRAPE_FADES_S + max(0.0, age))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one request asks of its destination, in tokens."""
+
+    prefill_tokens: int
+    decode_tokens: int
+    resident_tokens: int
+
+
+@dataclass(slots=True, eq=False)
+class Reservation:
+    """One request in flight."""
+
+    load: Load
+    claim: Claim
+    first_token_seen: bool = False
+
+
+class Ledger:
+    """All reservations of this router. What was given back once is unknown from then on."""
+
+    def __init__(self) -> None:
+        self._ids = count(1)  # 0 means "none"
+        self._live: dict[ReservationId, Reservation] = {}
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def reserve(self, load: Load, claim: Claim) -> ReservationId:
+        """Count a request in flight from this instant."""
+        number = ReservationId(next(self._ids))
+        self._live[number] = Reservation(load, claim)
+        load.requests += 1
+        load.prefilling += 1
+        load.prefill_tokens += claim.prefill_tokens
+        load.decode_tokens += claim.decode_tokens
+        load.resident += claim.resident_tokens
+        return number
+
+    def first_token(self, number: ReservationId) -> bool:
+        """The prompt is computed. False when that is known already, or the reservation is gone."""
+        reservation = self._live.get(number)
+        if reservation is None or reservation.first_token_seen:
+            return False
+        reservation.first_token_seen = True
+        reservation.load.prefilling -= 1
+        reservation.load.prefill_tokens -= reservation.claim.prefill_tokens
+        return True
+
+    def release(self, number: ReservationId) -> bool:
+        """Give everything back. False when that has been done."""
+        self.first_token(number)
+        reservation = self._live.pop(number, None)
+        if reservation is None:
+            return False
+        reservation.load.requests -= 1
+        reservation.load.decode_tokens -= reservation.claim.decode_tokens
+        reservation.load.resident -= reservation.claim.resident_tokens
+        return True

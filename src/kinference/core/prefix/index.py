@@ -1,0 +1,159 @@
+"""The approximate prefix index: block hash -> which endpoints hold it, from what was sent where.
+
+One int of bits per block says who holds it, one dict per endpoint keeps its blocks from least to most recently used.
+A prompt's blocks are touched from leaf to root, so a block is always older than the blocks before it, eviction takes
+leaves first, and presence stays monotone: who holds block n holds all before it. `match` relies on that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count, islice
+
+DEFAULT_CAPACITY = 16_384
+"""Blocks believed to fit an engine that does not tell its cache size."""
+TOTAL_CAPACITY = 1 << 21
+"""Blocks over all endpoints: the bound on memory whatever the engines claim."""
+STRIDE = 64
+EVICTED_SHARE = 16
+"""One in this many goes at a time: a dict finds its oldest key in constant time only on average over a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """What one decision put into the index, so that it can be taken back."""
+
+    number: int
+    slot: int
+    blocks: Sequence[int]
+    added_from: int
+    """Depth from which the blocks were new to this endpoint."""
+
+
+@dataclass(slots=True, eq=False)
+class _Holding:
+    """One endpoint's blocks, oldest first, each with the number of the insertion that touched it last."""
+
+    bit: int
+    capacity: int = DEFAULT_CAPACITY
+    blocks: dict[int, int] = field(default_factory=dict)
+
+
+class PrefixIndex:
+    """Longest cached prefix by endpoint slot. Bounded by each endpoint's capacity and by one total."""
+
+    def __init__(self, total_capacity: int = TOTAL_CAPACITY) -> None:
+        self._total_capacity = total_capacity
+        self._holders: dict[int, int] = {}
+        self._holdings: dict[int, _Holding] = {}
+        self._numbers = count(1)
+
+    def match(self, blocks: Sequence[int], mask: int) -> dict[int, int]:
+        """Leading blocks held, for each slot of `mask` that holds any."""
+        holders = self._holders.get
+        depths: dict[int, int] = {}
+        alive, depth, end = mask, 0, len(blocks)
+        while alive and depth < end:
+            far = min(depth + STRIDE, end)
+            if holders(blocks[far - 1], 0) & alive == alive:
+                depth = far
+                continue
+            for block in islice(blocks, depth, far):
+                held = holders(block, 0) & alive
+                if held != alive:
+                    _record(depths, alive ^ held, depth)
+                    alive = held
+                    if not alive:
+                        break
+                depth += 1
+        _record(depths, alive, depth)
+        return depths
+
+    def insert(self, slot: int, blocks: Sequence[int]) -> Insertion:
+        """The endpoint was sent this prompt: it will hold these blocks."""
+        holding = self._holding(slot)
+        blocks = blocks[: self._allowed(holding)]
+        number, bit, held = next(self._numbers), holding.bit, holding.blocks
+        added_from = 0
+        for block in blocks:
+            if held.pop(block, 0):
+                added_from += 1
+            else:
+                break
+        holders = self._holders
+        for block in islice(blocks, added_from, None):
+            holders[block] = holders.get(block, 0) | bit
+        held.update(dict.fromkeys(reversed(blocks), number))
+        self._evict(holding)
+        return Insertion(number, slot, blocks, added_from)
+
+    def rollback(self, insertion: Insertion) -> None:
+        """The prompt never reached the endpoint: take back what it added and no later prompt relies on."""
+        holding = self._holdings.get(insertion.slot)
+        if holding is None:
+            return
+        for block in reversed(insertion.blocks[insertion.added_from :]):
+            toucher = holding.blocks.get(block)
+            if toucher == insertion.number:
+                del holding.blocks[block]
+                self._drop(block, holding.bit)
+            elif toucher is not None:
+                return
+
+    def resize(self, slot: int, capacity: int) -> None:
+        """How many blocks this endpoint's cache holds, as far as is known."""
+        holding = self._holding(slot)
+        holding.capacity = max(1, capacity)
+        self._evict(holding)
+
+    def capacity(self, slot: int) -> int:
+        """The blocks this endpoint is believed to have room for."""
+        return self._allowed(self._holding(slot))
+
+    def held(self, slot: int) -> int:
+        """The blocks this endpoint is believed to hold."""
+        holding = self._holdings.get(slot)
+        return len(holding.blocks) if holding else 0
+
+    def forget(self, slot: int) -> None:
+        """The endpoint is gone or restarted: it holds nothing."""
+        holding = self._holdings.pop(slot, None)
+        if holding is not None:
+            for block in holding.blocks:
+                self._drop(block, holding.bit)
+
+    def __len__(self) -> int:
+        return len(self._holders)
+
+    def _holding(self, slot: int) -> _Holding:
+        holding = self._holdings.get(slot)
+        if holding is None:
+            holding = self._holdings[slot] = _Holding(1 << slot)
+        return holding
+
+    def _allowed(self, holding: _Holding) -> int:
+        return min(holding.capacity, max(1, self._total_capacity // len(self._holdings)))
+
+    def _evict(self, holding: _Holding) -> None:
+        allowed = self._allowed(holding)
+        excess = len(holding.blocks) - allowed
+        if excess <= 0:
+            return
+        oldest = list(islice(holding.blocks, max(excess, allowed // EVICTED_SHARE)))
+        for block in oldest:
+            del holding.blocks[block]
+            self._drop(block, holding.bit)
+
+    def _drop(self, block: int, bit: int) -> None:
+        left = self._holders[block] & ~bit
+        if left:
+            self._holders[block] = left
+        else:
+            del self._holders[block]
+
+
+def _record(depths: dict[int, int], slots: int, depth: int) -> None:
+    if depth:
+        while slots:
+            lowest = slots & -slots
+            depths[lowest.bit_length() - 1] = depth
+            slots ^= lowest

@@ -1,0 +1,35 @@
+"""The one line that a refusal gives: what was removed and why, and what would help. No body text, at most 512 signs."""
+
+from kinference.core.candidates import Options
+from kinference.core.filters import Verdict
+from kinference.core.policy import shown
+from kinference.core.request import Request
+from kinference.ids import ObjectRef
+from kinference.vocabulary import Outcome
+
+REASON_MAX = 512
+CAUSES_SHOWN = 2
+
+
+def unknown_pool(pool: ObjectRef) -> str:
+    """The request names a pool that is not ours."""
+    return f"pool {shown(str(pool))} is not served here; name a configured pool or none"
+
+
+def no_workers(request: Request, options: Options) -> tuple[Outcome, str]:
+    """The outcome and its reason when every destination was removed."""
+    counts, model = options.verdicts, shown(request.model)
+    where = f" in pool {shown(str(request.pool))}" if request.pool is not None else ""
+    if Verdict.FORBIDDEN in counts:
+        reason = f"policy: tenant {shown(request.tenant)} may not use any destination of model {model}"
+        return Outcome.POLICY_REJECTED, f"{reason}; {Verdict.FORBIDDEN.remedy}"[:REASON_MAX]
+    candidates = {verdict: counts[verdict] for verdict in Verdict if verdict in counts}
+    if not candidates:
+        return Outcome.NO_WORKERS, f"model {model} has no endpoint{where}; add one to its pool"[:REASON_MAX]
+    last = list(candidates)[-1]
+    if last is not Verdict.NOT_SERVED:
+        candidates.pop(Verdict.NOT_SERVED, None)
+    causes = ", ".join(f"{number} {verdict.cause}" for verdict, number in candidates.items())
+    tripped = [one for one in options.rejected if one.verdict.startswith(f"{Verdict.TRIPPED.cause}:")]
+    details = "".join(f"; {one.destination}: {one.verdict}"[:120] for one in tripped[:CAUSES_SHOWN])
+    return Outcome.NO_WORKERS, f"no worker for model {model}{where}: {causes}{details}; {last.remedy}"[:REASON_MAX]

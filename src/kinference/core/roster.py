@@ -1,0 +1,176 @@
+"""Every destination with what this router knows of it: load, rates, health. Kept in step with the fleet."""
+
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TypeVar
+
+from kinference.core.fleet import BackendSpec, Endpoint, Fleet
+from kinference.core.health import Circuit
+from kinference.core.ledger import Load
+from kinference.core.policy import TargetKind
+from kinference.core.prefix.hashing import BLOCK_BYTES
+from kinference.core.prefix.index import PrefixIndex
+from kinference.core.rates import BACKEND_BASE_MS, Line, Rates, Typical, cold_rates
+from kinference.ids import ObjectRef
+
+SMOOTHING = 0.05
+BYTES_PER_TOKEN = 4.0
+BYTES_PER_TOKEN_RANGE = (0.5, 32.0)
+OUTPUT_TOKENS = 256.0
+UNCACHED_TOKENS = 512.0
+TRUST_SMOOTHING = 0.2
+MODELS_MAX = 4_096
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+@dataclass(slots=True, eq=False)
+class ModelTraits:
+    """What is typical of the requests for one model."""
+
+    bytes_per_token: float = BYTES_PER_TOKEN
+    output_tokens: float = OUTPUT_TOKENS
+    uncached_tokens: float = UNCACHED_TOKENS
+
+    def learn_uncached(self, tokens: int) -> None:
+        """A request with this many tokens to compute was sent."""
+        self.uncached_tokens += SMOOTHING * (tokens - self.uncached_tokens)
+
+    def learn_counts(self, prompt_bytes: int, prompt_tokens: int, completion_tokens: int) -> None:
+        """The engine's own counts came in."""
+        low, high = BYTES_PER_TOKEN_RANGE
+        if prompt_tokens > 0 and prompt_bytes > 0:
+            ratio = min(max(prompt_bytes / prompt_tokens, low), high)
+            self.bytes_per_token += SMOOTHING * (ratio - self.bytes_per_token)
+        if completion_tokens > 0:
+            bounded = min(completion_tokens, 100 * self.output_tokens)
+            self.output_tokens += SMOOTHING * (bounded - self.output_tokens)
+
+
+@dataclass(slots=True, eq=False)
+class Destination:
+    """One endpoint, in one of its lives, or one backend."""
+
+    kind: TargetKind
+    ref: ObjectRef
+    """Its pool, or the backend itself: what it is reached by, and what its typical values are shared with."""
+    name: str
+    endpoint: Endpoint | None = None
+    backend: BackendSpec | None = None
+    generation: int = 0
+    load: Load = field(default_factory=Load)
+    circuit: Circuit = field(default_factory=Circuit)
+    rates: dict[str, Rates] = field(default_factory=dict)
+    hit_trust: float = 1.0
+    """Share of the believed hits that the engine confirms: 0 for one that caches nothing."""
+    picks: int = 0
+
+    def takes(self, prompt_tokens: float) -> bool:
+        """True when a prompt of this length fits its context, as far as is known."""
+        context = self.endpoint.max_model_tokens if self.endpoint is not None else None
+        return context is None or prompt_tokens <= context
+
+    def learn_hit(self, believed_tokens: int, cached_tokens: int) -> None:
+        """The engine says how much of a believed hit there was."""
+        if believed_tokens > 0:
+            share = min(1.0, max(0, cached_tokens) / believed_tokens)
+            self.hit_trust += TRUST_SMOOTHING * (share - self.hit_trust)
+
+    @property
+    def weight(self) -> int:
+        """How many shares of equal traffic it takes."""
+        return self.endpoint.spec.weight if self.endpoint is not None else 1
+
+
+class Roster:
+    """Destinations in the order of the fleet, and what is typical of pools and models."""
+
+    def __init__(self, fleet: Fleet, index: PrefixIndex) -> None:
+        self._fleet = fleet
+        self._index = index
+        self._by_slot: dict[int, Destination] = {}
+        self._by_backend: dict[ObjectRef, Destination] = {}
+        self._typical: dict[tuple[TargetKind, ObjectRef, str], Typical] = {}
+        self._traits: dict[str, ModelTraits] = {}
+        self._version = -1
+        self.endpoints: tuple[Destination, ...] = ()
+        self.backends: tuple[Destination, ...] = ()
+
+    def sync(self) -> bool:
+        """Take over what the fleet has been told since the last call. True when who can serve what has changed."""
+        changed = self._fleet.version != self._version
+        if changed:
+            self._version = self._fleet.version
+            for slot in self._fleet.take_retired_slots():
+                self._index.forget(slot)
+                self._by_slot.pop(slot, None)
+            self.endpoints = tuple(self._local(endpoint) for endpoint in self._fleet.endpoints())
+            self.backends = tuple(self._remote(spec) for spec in self._fleet.backends())
+            self._by_backend = {one.backend.ref: one for one in self.backends if one.backend is not None}
+        for endpoint in self._fleet.take_observed():
+            self._observe(self._by_slot[endpoint.slot], endpoint)
+        return changed
+
+    def pools(self) -> tuple[ObjectRef, ...]:
+        """Pools served here, also empty ones."""
+        return self._fleet.pools()
+
+    def rates(self, destination: Destination, model: str) -> Rates:
+        """The learned rates of a destination for a model; cold ones follow what is typical of the pool."""
+        rates = destination.rates.get(model)
+        if rates is None:
+            key = (destination.kind, destination.ref, model)
+            typical = self._typical.get(key)
+            if typical is None:
+                line = Line() if destination.backend is None else Line(BACKEND_BASE_MS, 0.0)
+                typical = _bounded(self._typical)[key] = Typical(line)
+            rates = _bounded(destination.rates)[model] = cold_rates(typical)
+        return rates
+
+    def traits(self, model: str) -> ModelTraits:
+        """What is typical of requests for a served model."""
+        traits = self._traits.get(model)
+        if traits is None:
+            traits = _bounded(self._traits)[model] = ModelTraits()
+        return traits
+
+    def _local(self, endpoint: Endpoint) -> Destination:
+        known = self._by_slot.get(endpoint.slot)
+        if known is not None and known.generation == endpoint.generation:
+            return known
+        self._index.forget(endpoint.slot)
+        pool = endpoint.spec.pool
+        fresh = Destination(
+            TargetKind.POOL, pool, f"{pool}/{endpoint.spec.address}", endpoint, generation=endpoint.generation
+        )
+        self._by_slot[endpoint.slot] = fresh
+        return fresh
+
+    def _remote(self, spec: BackendSpec) -> Destination:
+        known = self._by_backend.get(spec.ref)
+        if known is None:
+            return Destination(TargetKind.BACKEND, spec.ref, f"backend {spec.ref}", backend=spec)
+        if known.backend != spec:
+            known.backend, known.circuit = spec, Circuit()  # what was wrong with it may have been put right
+        return known
+
+    def _observe(self, destination: Destination, endpoint: Endpoint) -> None:
+        seen = endpoint.observation
+        if seen is None:
+            return
+        traits = [self.traits(model) for model in sorted(endpoint.models)] or [ModelTraits()]
+        destination.load.observe(seen, fmean(one.uncached_tokens for one in traits))
+        if seen.kv_blocks and seen.block_tokens:
+            stream_bytes = seen.kv_blocks * seen.block_tokens * fmean(one.bytes_per_token for one in traits)
+            self._index.resize(endpoint.slot, int(stream_bytes / BLOCK_BYTES))
+        if destination.load.requests == 0:
+            for rates in destination.rates.values():
+                rates.relax()
+
+
+def _bounded(table: dict[Key, Value]) -> dict[Key, Value]:
+    """Room for one more: the oldest entry goes when model names come and go without end."""
+    if len(table) >= MODELS_MAX:
+        del table[next(iter(table))]
+    return table

@@ -1,0 +1,67 @@
+"""A request against its candidates: what of its prompt each holds, and what each would have to compute."""
+
+from dataclasses import dataclass, field
+
+from kinference.core.candidates import Group
+from kinference.core.cost import REQUEST_TOKENS, Case
+from kinference.core.prefix.hashing import BLOCK_BYTES, chain_seed, hash_prompt
+from kinference.core.prefix.index import PrefixIndex
+from kinference.core.request import Request
+from kinference.ids import Seconds
+
+
+@dataclass(slots=True, eq=False)
+class Prompt:
+    """The prompt's blocks under each model name it may be served by, and how many of them each slot holds."""
+
+    blocks: dict[str, list[int]] = field(default_factory=dict)
+    depths: dict[str, dict[int, int]] = field(default_factory=dict)
+    truncated: bool = False
+
+
+def look_up(request: Request, group: Group, index: PrefixIndex) -> Prompt:
+    """Hash the prompt and find it in the index."""
+    found = Prompt()
+    for model, mask in group.masks.items():
+        hashed = hash_prompt(request.prompt, chain_seed(model, request.salt))
+        found.blocks[model] = hashed.blocks
+        found.depths[model] = index.match(hashed.blocks, mask)
+        found.truncated = hashed.truncated
+    return found
+
+
+def prompt_tokens(request: Request, group: Group, model: str) -> int:
+    """The prompt's length in the tokens of a model, estimated."""
+    return max(1, int(request.prompt_bytes / group.traits[model].bytes_per_token))
+
+
+def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> Case:
+    """The columns that the cost terms read."""
+    tokens = {model: prompt_tokens(request, group, model) for model in group.traits}
+    hits = [0] * len(group.destinations)
+    for place, (slot, model) in enumerate(zip(group.slots, group.models, strict=True)):
+        depth = prompt.depths[model].get(slot, 0) if model in prompt.depths else 0
+        if depth:
+            believed = depth * BLOCK_BYTES / group.traits[model].bytes_per_token
+            hits[place] = min(int(believed * group.destinations[place].hit_trust), tokens[model])
+    uncached = [max(REQUEST_TOKENS, tokens[model] - hit) for model, hit in zip(group.models, hits, strict=True)]
+    return Case(
+        group.destinations, group.rates, group.loads, hits, uncached, expected_output(request, group), now, group.turn
+    )
+
+
+def expected_output(request: Request, group: Group) -> int:
+    """The tokens that the answer is likely to have: what is usual for the model, within the client's own limit."""
+    usual = group.traits[group.models[0]].output_tokens
+    limit = request.output_tokens
+    return max(1, int(usual if limit is None else min(usual, limit)))
+
+
+def fitting(case: Case) -> list[int]:
+    """The places of the candidates whose KV cache takes this request without evicting a running one."""
+    output = case.output_tokens
+    return [
+        place
+        for place, (load, uncached) in enumerate(zip(case.loads, case.uncached, strict=True))
+        if load.room - load.resident >= uncached + output
+    ]
