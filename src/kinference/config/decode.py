@@ -19,7 +19,7 @@ from kinference.config.values import Unreadable
 from kinference.errors import ConfigError
 
 DEPTH_MAX = 16
-NODES_MAX = 200_000
+NODES_MAX = 100_000
 """Values decoded, aliases counted each time they are used: what stops a file of aliases of aliases."""
 PROBLEMS_MAX = 50
 SHOWN_MAX = 60

@@ -26,8 +26,8 @@ HttpPath = NewType("HttpPath", str)
 SIZE_UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 DURATION_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
-SIZE_PATTERN = r"^\d{1,15}(B|KiB|MiB|GiB|KB|MB|GB)?$"
-DURATION_PATTERN = r"^\d{1,12}(\.\d{1,9})?(ms|s|m|h)?$"
+SIZE_PATTERN = r"^\d{1,15} ?(B|KiB|MiB|GiB|KB|MB|GB)?$"
+DURATION_PATTERN = r"^\d{1,12}(\.\d{1,9})? ?(ms|s|m|h)?$"
 NAME_PATTERN = r"^[^/\s]{1,253}$"
 REF_PATTERN = r"^([^/\s]{1,253}/)?[^/\s]{1,253}$"
 HOST_PORT_PATTERN = r"^(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}$"
@@ -114,14 +114,14 @@ def bracketed(host: str) -> str:
 
 
 def parse_size(text: str) -> Size:
-    match = re.fullmatch(r"(\d{1,15}) ?([A-Za-z]*)", text)
+    match = re.fullmatch(r"(\d{1,15}) ?([A-Za-z]*)", text, re.ASCII)
     if match is None or match[2] not in SIZE_UNITS:
         raise Unreadable("not a size", "write bytes as a whole number or with a unit: 1048576, 64KiB, 32MiB, 1GiB")
     return Size(int(match[1]) * SIZE_UNITS[match[2]])
 
 
 def parse_duration(text: str) -> Duration:
-    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?) ?([a-z]*)", text)
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?) ?([a-z]*)", text, re.ASCII)
     if match is None or match[2] not in DURATION_UNITS:
         raise Unreadable("not a time", "write seconds as a number or with a unit: 30, 500ms, 30s, 2m, 1h")
     return Duration(float(match[1]) * DURATION_UNITS[match[2]])
@@ -140,7 +140,7 @@ def spell_duration(seconds: float) -> str:
     for unit in ("h", "m", "s"):
         if seconds and seconds % DURATION_UNITS[unit] == 0:
             return f"{seconds / DURATION_UNITS[unit]:.0f}{unit}"
-    return f"{seconds:g}s"
+    return f"{seconds:.9f}".rstrip("0").rstrip(".") + "s"
 
 
 def parse_count(text: str) -> Count:

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 
 from kinference.config.load import FILE_BYTES_MAX, advice, load
@@ -39,7 +39,7 @@ class Reloader:
         return fresh
 
 
-async def watch_file(path: Path, poll_seconds: float = POLL_SECONDS) -> AsyncIterator[None]:
+async def watch_file(path: Path, poll_seconds: float = POLL_SECONDS) -> AsyncGenerator[None]:
     """One item for each change of the file's content.
 
     It compares content and not the file's times, and opens the path anew each time, so it sees the symbolic links that

@@ -1,0 +1,108 @@
+"""Reload: a good file is taken over, a bad one is told and left, and a change is noticed however it is made."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from kinference.config.load import load
+from kinference.config.watch import Reloader, watch_file
+
+
+def reloader(path: Path) -> Reloader:
+    path.write_text("routing: {seed: 1}")
+    return Reloader(path, {}, load(path))
+
+
+def test_a_good_file_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "kinference.yaml"
+    source = reloader(path)
+    path.write_text("routing: {seed: 2}")
+    fresh = source.reload()
+    assert fresh is not None
+    assert fresh.routing.seed == 2
+    assert source.current is fresh
+
+
+def test_a_bad_file_keeps_the_old_configuration_and_tells_every_problem(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "kinference.yaml"
+    source = reloader(path)
+    path.write_text("routing: {sed: 2}\nfoo: 1\n")
+    assert source.reload() is None
+    assert source.current.routing.seed == 1
+    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(errors) == 2
+    assert "line 1: routing.sed: no such key; did you mean 'seed'?" in errors[0]
+
+
+def test_a_file_that_vanished_keeps_the_old_configuration(tmp_path: Path) -> None:
+    source = reloader(tmp_path / "kinference.yaml")
+    (tmp_path / "kinference.yaml").unlink()
+    assert source.reload() is None
+    assert source.current.routing.seed == 1
+
+
+def test_nothing_new_is_no_reload(tmp_path: Path) -> None:
+    source = reloader(tmp_path / "kinference.yaml")
+    (tmp_path / "kinference.yaml").write_text("# a comment\nrouting: {seed: 1}")
+    assert source.reload() is None
+
+
+def test_advice_on_the_new_file_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "kinference.yaml"
+    path.write_text("")
+    source = Reloader(path, {"KINFERENCE_FOO": ""}, load(path))
+    source.reload()
+    assert "configuration: KINFERENCE_FOO sets nothing" in caplog.messages
+
+
+async def started(changes: AsyncGenerator[None]) -> "asyncio.Future[None]":
+    """The next change, with the first look at the file already taken."""
+    future = asyncio.ensure_future(anext(changes))
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+    return future
+
+
+async def test_a_rewritten_file_is_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "kinference.yaml"
+    path.write_text("a")
+    async with aclosing(watch_file(path, 0.001)) as changes:
+        change = await started(changes)
+        assert not change.done()
+        path.write_text("b")
+        await asyncio.wait_for(change, 10)
+
+
+async def test_a_swapped_symbolic_link_is_a_change(tmp_path: Path) -> None:
+    for name, text in (("one", "a"), ("two", "b")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kinference.yaml").write_text(text)
+    (tmp_path / "data").symlink_to("one")
+    (tmp_path / "kinference.yaml").symlink_to("data/kinference.yaml")
+    async with aclosing(watch_file(tmp_path / "kinference.yaml", 0.001)) as changes:
+        change = await started(changes)
+        (tmp_path / "fresh").symlink_to("two")
+        (tmp_path / "fresh").replace(tmp_path / "data")
+        await asyncio.wait_for(change, 10)
+
+
+async def test_a_file_that_is_away_for_a_moment_has_not_changed(tmp_path: Path) -> None:
+    path = tmp_path / "kinference.yaml"
+    path.write_text("a")
+    async with aclosing(watch_file(path, 0.001)) as changes:
+        change = await started(changes)
+        path.unlink()
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        path.write_text("a")
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert not change.done()
+        path.write_text("b")
+        await asyncio.wait_for(change, 10)
