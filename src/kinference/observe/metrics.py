@@ -69,7 +69,12 @@ INTER_TOKEN_GAPS = Metric(
 )
 ABORTS = Metric("kinference_picker_aborts_total", Kind.COUNTER, "Live requests that callers aborted.", ("reason",))
 
+EVENT_LOOP_LAG = Metric(
+    "kinference_event_loop_lag_seconds", Kind.HISTOGRAM, "How late the event loop ran what was due.", (), _OVERHEAD
+)
+
 TABLE: tuple[Metric, ...] = (
+    EVENT_LOOP_LAG,
     GATEWAY_REQUESTS,
     GATEWAY_OVERHEAD,
     GATEWAY_TTFT,

@@ -1,0 +1,86 @@
+"""The metrics: only what the table has, and never more series than it allows."""
+
+import re
+
+import pytest
+
+from kinference.observe.metrics import LABEL_CHARS_MAX, LABEL_VALUES_MAX, TABLE, Kind, Metric, Metrics
+
+ASKED = Metric("asked_total", Kind.COUNTER, "Asked.", ("model", "status"))
+HELD = Metric("held_bytes", Kind.GAUGE, "Held.")
+TOOK = Metric("took_seconds", Kind.HISTOGRAM, "Took.", (), (0.1, 1.0))
+
+
+def page(metrics: Metrics) -> list[str]:
+    return metrics.exposition().decode().splitlines()
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics((ASKED, HELD, TOOK))
+
+
+def test_a_counter_adds_up(metrics: Metrics) -> None:
+    metrics.count(ASKED, "m", "200")
+    metrics.count(ASKED, "m", "200", amount=2)
+    assert 'asked_total{model="m",status="200"} 3.0' in page(metrics)
+
+
+def test_a_gauge_is_what_was_set_last(metrics: Metrics) -> None:
+    metrics.gauge(HELD, 7)
+    metrics.gauge(HELD, 3)
+    assert "held_bytes 3.0" in page(metrics)
+
+
+def test_a_histogram_has_the_buckets_of_its_row(metrics: Metrics) -> None:
+    metrics.time(TOOK, 0.5)
+    lines = page(metrics)
+    assert 'took_seconds_bucket{le="0.1"} 0.0' in lines
+    assert 'took_seconds_bucket{le="1.0"} 1.0' in lines
+
+
+def test_a_label_takes_a_bounded_number_of_values_each(metrics: Metrics) -> None:
+    for place in range(LABEL_VALUES_MAX + 50):
+        metrics.count(ASKED, f"model-{place}", "200")
+    metrics.count(ASKED, "model-0", "500")
+    series = [line for line in page(metrics) if line.startswith("asked_total")]
+    assert len(series) == LABEL_VALUES_MAX + 2
+    assert 'asked_total{model="other",status="200"} 50.0' in series
+    assert 'asked_total{model="model-0",status="500"} 1.0' in series
+
+
+def test_a_long_value_is_cut_and_counts_once(metrics: Metrics) -> None:
+    for ending in ("a", "b"):
+        metrics.count(ASKED, "x" * 10_000 + ending, "200")
+    assert f'asked_total{{model="{"x" * LABEL_CHARS_MAX}",status="200"}} 2.0' in page(metrics)
+
+
+@pytest.mark.parametrize("value", ["\ud800", 'quote"', "line\nbreak", "back\\slash", "\0"])
+def test_no_value_can_break_the_page(metrics: Metrics, value: str) -> None:
+    metrics.count(ASKED, value, "200")
+    (line,) = [line for line in metrics.exposition().decode().split("\n") if line.startswith("asked_total")]
+    assert line.endswith(" 1.0")
+
+
+def test_a_metric_outside_the_table_cannot_be_recorded(metrics: Metrics) -> None:
+    with pytest.raises(KeyError):
+        metrics.count(Metric("stray_total", Kind.COUNTER, "Stray."))
+
+
+def test_two_processes_worth_of_metrics_do_not_share(metrics: Metrics) -> None:
+    Metrics((HELD,)).gauge(HELD, 9)
+    assert "held_bytes 0.0" in page(metrics)
+
+
+def test_the_names_follow_the_conventions_of_prometheus() -> None:
+    assert len({metric.name for metric in TABLE}) == len(TABLE)
+    for metric in TABLE:
+        assert re.fullmatch(r"kinference_[a-z_]+", metric.name), metric.name
+        assert metric.name.endswith("_total") is (metric.kind is Kind.COUNTER), metric.name
+        assert metric.help.endswith("."), metric.name
+        assert bool(metric.buckets) is (metric.kind is Kind.HISTOGRAM), metric.name
+
+
+def test_the_whole_table_can_be_shown() -> None:
+    text = Metrics().exposition().decode()
+    assert all(f"# HELP {metric.name}" in text for metric in TABLE)
