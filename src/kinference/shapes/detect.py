@@ -208,28 +208,27 @@ def _prompt(api: Api, fields: _Body) -> Iterator[bytes]:
         yield from (_steady(part) for part in (fields.tools, fields.functions) if _given(part))
     match api:
         case Api.OPENAI_CHAT:
-            yield _list("messages", fields.messages)
+            yield _list("messages", bytes(fields.messages))
         case Api.ANTHROPIC_MESSAGES:
             if _given(fields.system):
                 yield _steady(fields.system)
-            yield _list("messages", fields.messages)
+            yield _list("messages", _steady(fields.messages))
         case Api.OPENAI_RESPONSES:
             if _given(fields.instructions):
                 yield bytes(fields.instructions)
             held_elsewhere = (fields.previous_response_id, fields.conversation, fields.prompt)
             if _present(fields.input) or not any(map(_given, held_elsewhere)):
-                yield _list_or_string("input", fields.input)
+                yield _list_or_string("input", bytes(fields.input))
         case Api.OPENAI_COMPLETIONS:
-            yield _list_or_string("prompt", fields.prompt)
+            yield _list_or_string("prompt", bytes(fields.prompt))
         case Api.OPENAI_EMBEDDINGS:
-            yield _list_or_string("input", fields.input)
+            yield _list_or_string("input", bytes(fields.input))
 
 
 _CONVERSATIONS: Final = frozenset({Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES})
 
 
-def _list(name: str, value: msgspec.Raw) -> bytes:
-    text = _steady(value)
+def _list(name: str, text: bytes) -> bytes:
     if text == b"null":
         raise BadBody(f"{name}: missing; the body has to carry its prompt")
     if not text.startswith(b"["):
@@ -237,9 +236,8 @@ def _list(name: str, value: msgspec.Raw) -> bytes:
     return _inside(name, text)
 
 
-def _list_or_string(name: str, value: msgspec.Raw) -> bytes:
-    text = bytes(value)
-    return _inside(name, text) if text.startswith(b'"') else _list(name, value)
+def _list_or_string(name: str, text: bytes) -> bytes:
+    return _inside(name, text) if text.startswith(b'"') else _list(name, text)
 
 
 def _inside(name: str, text: bytes) -> bytes:
@@ -261,7 +259,7 @@ def _steady(value: msgspec.Raw) -> bytes:
 def _needs(api: Api, fields: _Body, conversation: bytes) -> Iterator[Need]:
     if _given(fields.tools) or _given(fields.functions):
         yield Need.TOOLS
-    media = {kind[1] for kind in _MEDIA_PART.finditer(conversation)} if b'"type"' in conversation else set()
+    media = {kind[1] for kind in _MEDIA_PART.finditer(conversation)} if b"[" in conversation else set()
     if media - _AUDIO_TYPES:
         yield Need.VISION
     if media & _AUDIO_TYPES or b'"audio"' in bytes(fields.modalities):
@@ -281,7 +279,7 @@ def _wants_logprobs(api: Api, fields: _Body) -> bool:
 
 
 def _wants_structure(fields: _Body) -> bool:
-    if any(_FORMAT_TYPE.search(value) for value in (fields.response_format, fields.output_format)):
+    if any(_given(value) and _FORMAT_TYPE.search(value) for value in (fields.response_format, fields.output_format)):
         return True
     guided = (
         fields.structured_outputs,
@@ -321,12 +319,12 @@ def _includes_usage(stream_options: msgspec.Raw) -> bool:
 
 
 def _present(value: msgspec.Raw) -> bool:
-    return bytes(memoryview(value)[:4]) != b"null"
+    return value is not _ABSENT and bytes(memoryview(value)[:4]) != b"null"
 
 
 def _given(value: msgspec.Raw) -> bool:
     """Present and asking for something: neither null, false, zero nor empty."""
-    return bytes(memoryview(value)[:6]) not in _NOTHING
+    return value is not _ABSENT and bytes(memoryview(value)[:6]) not in _NOTHING
 
 
 _NOTHING: Final = frozenset({b"null", b"false", b"0", b'""', b"[]", b"{}"})

@@ -18,7 +18,8 @@ _ESCAPE = re.compile(
 _MEMBER = re.compile(rb'[\s,{]*("(?:[^"\\]|\\.)*")\s*:\s*', re.DOTALL)
 _AFTER_VALUE = re.compile(rb"\s*[,}]")
 _BRACKETS_ONLY = bytes.maketrans(b"{}", b"[]")
-_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_NO_ESCAPES = bytes(byte for byte in range(256) if byte not in b'[]{}"\\/bfnrtu')
+_NO_MARKS = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 
 T = TypeVar("T")
 
@@ -72,20 +73,28 @@ def check_utf8(text: bytes) -> None:
 
 
 def check_depth(text: bytes) -> None:
-    """Raise BadBody when valid JSON nests deeper than DEPTH_MAX, strings left aside."""
-    objects, arrays = len(text.split(b"{", DEPTH_MAX)), len(text.split(b"[", DEPTH_MAX))
-    if objects + arrays - 2 <= DEPTH_MAX:  # not even the brackets inside strings could nest too deep
-        return
+    """Raise BadBody when valid JSON nests deeper than DEPTH_MAX, brackets in strings left aside."""
+    if not _has_more_than(DEPTH_MAX // 2, b"{", text) and not _has_more_than(DEPTH_MAX // 2, b"[", text):
+        return  # not even with the brackets in strings
     if b"\\" in text:
-        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    outside_strings = b"".join(text.split(b'"')[::2])
-    brackets = outside_strings.translate(_BRACKETS_ONLY, _NOT_BRACKETS)
+        text = text.translate(None, _NO_ESCAPES).replace(b"\\\\", b"").replace(b'\\"', b"")
+    marks = text.translate(_BRACKETS_ONLY, _NO_MARKS).replace(b'""', b"")  # drops strings without a bracket
+    brackets = b"".join(marks.split(b'"')[::2])
     for _ in range(DEPTH_MAX):
         if not brackets:
             return
         brackets = brackets.replace(b"[]", b"")  # peels the innermost level everywhere
     if brackets:
         raise _too_deep()
+
+
+def _has_more_than(count: int, byte: bytes, text: bytes) -> bool:
+    position = -1
+    for _ in range(count + 1):
+        position = text.find(byte, position + 1)
+        if position < 0:
+            return False
+    return True
 
 
 def members(text: bytes) -> Iterator[Member]:

@@ -1,0 +1,95 @@
+"""Server-sent events, both ways: a reader that is fed bytes cut anywhere and gives whole events, and a writer."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+EVENT_BYTES_MAX: Final = 16 << 20
+
+# A line end, then the blank line's own. A lone CR ends a line only when no LF follows. The second one may be a CR whose
+# LF has yet to arrive, so that a complete event never waits for it.
+_BLANK_LINE = re.compile(rb"(?:\r\n|\r(?!\n)|\n)(?:\r\n|\r|\n)")
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_BOM = b"\xef\xbb\xbf"
+
+
+class EventTooLong(ValueError):
+    """One event went over the reader's bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One block of the stream. A lone comment, which keeps a connection alive, is an event without name or data."""
+
+    event: str
+    """What its `event:` line says, "" when it has none."""
+    data: bytes
+    """Its `data:` lines, joined by LF."""
+    raw: bytes
+    """All its bytes, line ends included: joined with the others' and the tail's they are the stream."""
+
+
+class SseReader:
+    """Takes a stream apart. Decodes nothing, so a character that arrives in two pieces stays whole."""
+
+    def __init__(self, event_bytes_max: int = EVENT_BYTES_MAX) -> None:
+        self._event_bytes_max = event_bytes_max
+        self._buffer = bytearray()
+        self._scanned = 0  # no blank line begins before here
+        self._at_start = True
+        self._after_cr = False  # the last event ended in CR: a LF that comes next still belongs to it
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Every event that this chunk completes. Raises EventTooLong."""
+        if not chunk:
+            return []
+        buffer = self._buffer
+        is_fresh = not buffer and not self._after_cr
+        if is_fresh and 2 < chunk.find(b"\n\n") == len(chunk) - 2 and b"\r" not in chunk:
+            return [self._event(chunk)]  # one event to a chunk, as engines mostly write
+        buffer += chunk
+        if self._after_cr:
+            self._scanned = int(buffer.startswith(b"\n"))
+        events: list[Event] = []
+        begin, position = 0, self._scanned
+        while match := _BLANK_LINE.search(buffer, position):
+            position = match.end()
+            raw = bytes(buffer[begin:position])
+            if raw.strip(b"\r\n"):  # else blank lines alone, which go with the next event
+                events.append(self._event(raw))
+                begin = position
+        self._after_cr = begin == len(buffer) and buffer.endswith(b"\r")
+        del buffer[:begin]
+        self._scanned = max(position - begin, len(buffer) - len(b"\r\n"))
+        self._bound(len(buffer))
+        return events
+
+    def tail(self) -> Event | None:
+        """What is left when the stream has ended: an event whose blank line never came; None when nothing is."""
+        return self._event(bytes(self._buffer)) if self._buffer else None
+
+    def _event(self, raw: bytes) -> Event:
+        self._bound(len(raw))
+        text = raw.removeprefix(_BOM) if self._at_start else raw
+        self._at_start = False
+        if text.startswith(b"data: ") and text.find(b"\n") == len(text) - 2 and b"\r" not in text:
+            return Event("", text[6:-2], raw)  # one line of data, as nearly all are
+        name = b""
+        values: list[bytes] = []
+        for line in _LINE_END.split(text):
+            field, _, value = line.partition(b":")
+            if field == b"data":
+                values.append(value.removeprefix(b" "))
+            elif field == b"event":
+                name = value.removeprefix(b" ")
+        return Event(name.decode(errors="replace"), b"\n".join(values), raw)
+
+    def _bound(self, event_bytes: int) -> None:
+        if event_bytes > self._event_bytes_max:
+            raise EventTooLong(f"one event over {self._event_bytes_max} bytes")
+
+
+def emit(event: str, data: bytes) -> bytes:
+    """The bytes of one event; a name of "" writes no `event:` line."""
+    name = f"event: {event}\n".encode() if event else b""
+    return name + b"".join(b"data: " + line + b"\n" for line in _LINE_END.split(data)) + b"\n"

@@ -1,0 +1,134 @@
+"""What an answer says it used, read from a whole JSON answer or from one event of a stream."""
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kinference.shapes.scan import BadBody, decode
+from kinference.vocabulary import Api
+
+TOKENS_MAX: Final = 2**32 - 1
+"""As much as a report can carry; an engine that claims more is not believed beyond it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts of one answer, in one meaning for every API; None where the answer did not say."""
+
+    prompt_tokens: int | None = None
+    """All of the prompt, whether read from a cache, written to one or neither."""
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    """None is not reported; 0 is a measured miss."""
+    model: str | None = None
+
+
+_Number: TypeAlias = int | float  # some engines count in floats
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: _Number | None = None
+
+
+class _Counts(msgspec.Struct):
+    """Every vendor's names for the counts."""
+
+    prompt_tokens: _Number | None = None
+    completion_tokens: _Number | None = None
+    prompt_tokens_details: _Details | None = None
+
+    input_tokens: _Number | None = None
+    output_tokens: _Number | None = None
+    input_tokens_details: _Details | None = None
+    cache_read_input_tokens: _Number | None = None
+    cache_creation_input_tokens: _Number | None = None
+
+
+class _Inner(msgspec.Struct):
+    model: str | None = None
+    usage: _Counts | None = None
+
+
+class _Answer(msgspec.Struct):
+    """A whole answer, or an event: Responses wraps its answer in `response`, Anthropic its first one in `message`."""
+
+    model: str | None = None
+    usage: _Counts | None = None
+    response: _Inner | None = None
+    message: _Inner | str | None = None
+
+
+_ANSWER = msgspec.json.Decoder(_Answer)
+
+
+class UsageReader:
+    """Gathers usage from the events of one answer: counts in a stream are running totals, so the latest of each field
+    that was given holds, and nothing is ever summed.
+    """
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._counts: _Counts | None = None
+        self._model: str | None = None
+
+    def read(self, data: bytes) -> bool:
+        """Take an answer or an event's data in; False when it carries no usage or is not what it should be."""
+        try:
+            answer = decode(_ANSWER, data)
+        except BadBody:
+            return False
+        wrapped = answer.response or (answer.message if isinstance(answer.message, _Inner) else None)
+        self._model = answer.model or (wrapped.model if wrapped else None) or self._model
+        later = answer.usage or (wrapped.usage if wrapped else None)
+        if later is None:
+            return False
+        if self._counts is None:
+            self._counts = _Counts()
+        for name in _Counts.__struct_fields__:
+            if (value := getattr(later, name)) is not None:
+                setattr(self._counts, name, value)
+        return True
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage so far; None when none was reported."""
+        if self._counts is None:
+            return None
+        translate = _anthropic if self._api is Api.ANTHROPIC_MESSAGES else _openai
+        return translate(self._counts, self._model)
+
+
+def read_usage(api: Api, answer: bytes) -> Usage | None:
+    """The usage in a whole JSON answer."""
+    reader = UsageReader(api)
+    reader.read(answer)
+    return reader.usage
+
+
+def _openai(counts: _Counts, model: str | None) -> Usage:
+    details = counts.prompt_tokens_details or counts.input_tokens_details
+    return Usage(
+        prompt_tokens=_first(counts.prompt_tokens, counts.input_tokens),
+        completion_tokens=_first(counts.completion_tokens, counts.output_tokens),
+        cached_tokens=_first(details.cached_tokens) if details else None,
+        model=model,
+    )
+
+
+def _anthropic(counts: _Counts, model: str | None) -> Usage:
+    """`input_tokens` leaves out what was read from the cache and what was written to it."""
+    prompt = counts.input_tokens
+    if prompt is not None:
+        prompt += (counts.cache_read_input_tokens or 0) + (counts.cache_creation_input_tokens or 0)
+    return Usage(
+        prompt_tokens=_first(prompt),
+        completion_tokens=_first(counts.output_tokens),
+        cached_tokens=_first(counts.cache_read_input_tokens),
+        model=model,
+    )
+
+
+def _first(*counts: _Number | None) -> int | None:
+    given = next((count for count in counts if count is not None), None)
+    return None if given is None else int(max(0, min(given, TOKENS_MAX)))

@@ -1,0 +1,158 @@
+"""Watches a streamed answer go by, for a relay that forwards its bytes untouched: where it is, whether it is whole, and
+what it used.
+
+A JSON string escapes its quotes, so a quoted key found in an event's bytes is a key and never a text that names one:
+most events are told apart by a search, and only those that carry usage or an error are decoded.
+"""
+
+import re
+from enum import Enum, auto
+from typing import Final
+
+import msgspec
+
+from kinference.shapes.scan import BadBody, decode
+from kinference.shapes.sse import Event
+from kinference.shapes.usage import Usage, UsageReader
+from kinference.vocabulary import Api
+
+
+class Kind(Enum):
+    """What one event is to a relay."""
+
+    CONTENT = auto()
+    """Something the model wrote: the first one ends the wait for the first token."""
+    USAGE = auto()
+    """Usage and nothing else, to be kept from a client that did not ask for it."""
+    END = auto()
+    """The stream's last event."""
+    ERROR = auto()
+    """The destination gave up."""
+    OTHER = auto()
+    """A preamble, a ping, a frame around content, or something yet unknown: to be forwarded."""
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[msgspec.Raw] | None = None
+    error: msgspec.Raw | None = None
+
+    object: str | None = None
+
+    @property
+    def is_error(self) -> bool:
+        return self.error is not None or self.object == "error"
+
+
+class _Typed(msgspec.Struct):
+    type: str = ""
+
+
+_CHUNK = msgspec.json.Decoder(_Chunk)
+_TYPED = msgspec.json.Decoder(_Typed)
+_ANY = msgspec.json.Decoder(msgspec.Raw)
+
+_DONE: Final = b"[DONE]"
+
+_WRITTEN = re.compile(rb'"(?:content|text|reasoning|reasoning_content|refusal|arguments|name|data)"\s*:\s*"(?!")')
+_FINISHED = re.compile(rb'"finish_reason"\s*:\s*"')
+_STOPPED = re.compile(rb'"stop_reason"\s*:\s*"')
+_USAGE = re.compile(rb'"usage"\s*:\s*\{')
+_ERROR = re.compile(rb'"error"\s*:\s*[{"]|"object"\s*:\s*"error"')
+
+_RESPONSES_ENDS: Final = frozenset({"response.completed", "response.incomplete"})
+
+
+class StreamWatcher:
+    """One streamed answer, event by event."""
+
+    def __init__(self, api: Api) -> None:
+        self._look = {
+            Api.ANTHROPIC_MESSAGES: self._anthropic,
+            Api.OPENAI_RESPONSES: self._responses,
+        }.get(api, self._chat)
+        self._usage = UsageReader(api)
+        self.content_events = 0
+        """How many events carried content: an estimate of the tokens when no usage comes."""
+        self.is_complete = False
+        """The answer came to its end, by either sign that its API gives: no more is owed to the client."""
+        self.is_failed = False
+        """The destination reported an error inside the stream."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage reported so far."""
+        return self._usage.usage
+
+    def watch(self, event: Event) -> Kind:
+        """Take note of one event."""
+        if not event.data:
+            return Kind.OTHER
+        kind = self._look(event)
+        if kind is Kind.CONTENT:
+            self.content_events += 1
+        elif kind is Kind.END:
+            self.is_complete = True
+        elif kind is Kind.ERROR:
+            self.is_failed = True
+        return kind
+
+    def watch_tail(self, event: Event) -> Kind:
+        """As `watch`, for what was left without its blank line: half an event tells nothing."""
+        return self.watch(event) if event.data == _DONE or _is_json(event.data) else Kind.OTHER
+
+    def _chat(self, event: Event) -> Kind:
+        data = event.data
+        if data == _DONE:
+            return Kind.END
+        if _ERROR.search(data) and _decoded(data).is_error:
+            return Kind.ERROR
+        if _FINISHED.search(data):
+            self.is_complete = True
+        if _USAGE.search(data) and self._usage.read(data) and _decoded(data).choices == []:
+            return Kind.USAGE
+        return Kind.CONTENT if _WRITTEN.search(data) else Kind.OTHER
+
+    def _anthropic(self, event: Event) -> Kind:
+        name = event.event or _type(event.data)
+        if name == "content_block_delta":
+            return Kind.CONTENT
+        if name in {"message_start", "message_delta"}:
+            self._usage.read(event.data)
+            if name == "message_delta" and _STOPPED.search(event.data):
+                self.is_complete = True
+        if name == "error":
+            return Kind.ERROR
+        return Kind.END if name == "message_stop" else Kind.OTHER
+
+    def _responses(self, event: Event) -> Kind:
+        name = event.event or _type(event.data)
+        if name.endswith(".delta"):
+            return Kind.CONTENT
+        if name in _RESPONSES_ENDS or name == "response.failed":
+            self._usage.read(event.data)
+        if name in {"error", "response.failed"}:
+            return Kind.ERROR
+        return Kind.END if name in _RESPONSES_ENDS or event.data == _DONE else Kind.OTHER
+
+
+def _type(data: bytes) -> str:
+    """What an event is, from its data, for upstreams that leave the `event:` line out."""
+    try:
+        return decode(_TYPED, data).type
+    except BadBody:
+        return ""
+
+
+def _decoded(data: bytes) -> _Chunk:
+    try:
+        return decode(_CHUNK, data)
+    except BadBody:
+        return _Chunk()
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        decode(_ANY, data)
+    except BadBody:
+        return False
+    return True
