@@ -1,12 +1,12 @@
 """`kinference config`: check a file, show what it amounts to, or print the schema."""
 
-import argparse
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
+from kinference.cli.arguments import Verbs
 from kinference.config.env import process_environment
 from kinference.config.json_schema import json_schema
 from kinference.config.load import advice, load
@@ -17,15 +17,15 @@ from kinference.config.schema import Config
 _EXAMPLE = "example: kinference config check kinference.yaml"
 
 
-def add(subparsers: "argparse._SubParsersAction[ArgumentParser]") -> None:
-    """Add the verb and its three sub-verbs."""
-    parser = subparsers.add_parser("config", help="check, show or describe a configuration file", epilog=_EXAMPLE)
-    verbs = parser.add_subparsers(dest="config_verb", required=True, metavar="VERB")
-    check = verbs.add_parser("check", help="validate a file without starting anything", epilog=_EXAMPLE)
+def add(verbs: Verbs) -> None:
+    """Declare the verb and its three sub-verbs."""
+    parser = verbs.add_parser("config", help="check, show or describe a configuration file", epilog=_EXAMPLE)
+    inner = parser.add_subparsers(dest="config_verb", required=True, metavar="VERB")
+    check = inner.add_parser("check", help="validate a file without starting anything", epilog=_EXAMPLE)
     check.add_argument("file", type=Path, metavar="FILE")
-    show = verbs.add_parser("show", help="print the file with defaults and overrides filled in, secrets as references")
+    show = inner.add_parser("show", help="print the file with defaults and overrides filled in, secrets as references")
     show.add_argument("file", type=Path, metavar="FILE")
-    verbs.add_parser("schema", help="print the JSON Schema of the file")
+    inner.add_parser("schema", help="print the JSON Schema of the file")
     parser.set_defaults(run=run)
 
 

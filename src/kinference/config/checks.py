@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from kinference.config.schema import Config, ModelRoute
+from kinference.core.policies import make_policy
 from kinference.errors import ConfigError
 from kinference.ids import ObjectRef
 
@@ -125,6 +126,13 @@ def client_keys_differ(config: Config) -> Iterator[ConfigError]:
     yield from _repeated(keys, "another entry has the same key", "one key stands for one tenant")
 
 
+def the_policy_exists(config: Config) -> Iterator[ConfigError]:
+    try:
+        make_policy(config.routing.policy, config.routing.parameters)
+    except ConfigError as error:
+        yield error
+
+
 def versions_are_not_doubled(config: Config) -> Iterator[ConfigError]:
     for place, backend in enumerate(config.backends):
         if backend.base_url is None or not _ends_in_version(backend.base_url.path):
@@ -155,6 +163,7 @@ CHECKS: tuple[Check, ...] = (
     routes_lead_somewhere,
     tenants_are_named,
     client_keys_differ,
+    the_policy_exists,
 )
 
 ADVICE: tuple[Check, ...] = (versions_are_not_doubled, keys_travel_encrypted)

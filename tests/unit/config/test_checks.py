@@ -81,6 +81,11 @@ def test_a_good_file_passes() -> None:
             f"{POOL}models: [{{model: m, targets: [{{pool: p}}]}}, {{model: m, targets: [{{pool: p}}]}}]",
             "models[1].model: another line has this model",
         ),
+        (
+            "routing: {policy: round_robbin}",
+            "routing.policy: no policy named 'round_robbin'; did you mean 'round_robin'?",
+        ),
+        ("routing: {parameters: {bnad: 1}}", "routing.parameters.bnad: policy 'expected_latency' has no parameter"),
         ("tenants: [{tenants: []}]", "tenants[0].tenants: no tenant"),
         (
             "gateway: {keys: [{key: '${A}', tenant: a}, {key: '${A2}', tenant: b}]}",
