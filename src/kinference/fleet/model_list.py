@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import msgspec
 
@@ -46,19 +47,15 @@ def read_model_list(body: bytes) -> ModelList | None:
         return None
     names = dict.fromkeys(card.id for card in cards if _is_name(card.id))
     lengths = [card.max_model_len for card in cards if _is_length(card.max_model_len)]
-    return ModelList(
-        names=tuple(str(name) for name in names)[:MODELS_MAX],
-        max_model_tokens=min((length for length in lengths if isinstance(length, int)), default=None),
-        engine=_engine(cards),
-    )
+    return ModelList(tuple(names)[:MODELS_MAX], min(lengths, default=None), _engine(cards))
 
 
-def _is_name(value: object) -> bool:
+def _is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= _MODEL_CHARS_MAX and value.isprintable()
 
 
-def _is_length(value: object) -> bool:
-    return isinstance(value, int) and 0 < value <= _CONTEXT_TOKENS_MAX
+def _is_length(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _CONTEXT_TOKENS_MAX
 
 
 def _engine(cards: list[_Card]) -> Engine:

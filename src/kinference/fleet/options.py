@@ -22,3 +22,8 @@ class WatchOptions:
     scrapes_per_second_max: int = 80
     """Over the whole fleet: a larger one is scraped less often, so that watching it stays cheap."""
     page_bytes_max: int = 1024 * 1024
+
+    def scrape_pause(self, endpoints: int, is_failing: bool) -> Seconds:
+        """Between two scrapes of one endpoint, in a fleet of so many."""
+        pause = max(self.scrape_interval, endpoints / self.scrapes_per_second_max)
+        return max(pause, self.scrape_pause_failing) if is_failing else pause

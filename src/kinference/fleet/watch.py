@@ -98,10 +98,7 @@ class FleetWatcher:
 
     def _scrape_pause(self, scrape: Scrape) -> Seconds:
         """Spread by a tenth, so that engines are not asked in step."""
-        options = self._options
-        pause = max(options.scrape_interval, len(self._members) / options.scrapes_per_second_max)
-        if scrape.is_failing:
-            pause = max(pause, options.scrape_pause_failing)
+        pause = self._options.scrape_pause(len(self._members), scrape.is_failing)
         return pause * self._rng.uniform(0.9, 1.1)
 
 
