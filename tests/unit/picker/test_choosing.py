@@ -1,0 +1,78 @@
+import json
+
+import pytest
+
+from kinference.core.pick import Router
+from kinference.ids import Address, ObjectRef, StreamId
+from kinference.picker.choosing import Chosen, answer, choose
+from kinference.ports import LocalTarget, PickArguments, ProviderTarget
+from kinference.vocabulary import Outcome
+
+MESSAGES = [{"role": "user", "content": "hello"}]
+
+
+def chosen(router: Router, body: bytes | dict[str, object], tenant: str = "acme") -> Chosen:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return choose(router, PickArguments(StreamId(1), tenant), raw, 0.0)
+
+
+def test_an_endpoint_that_serves_the_model_is_chosen_and_the_body_left_alone(router: Router) -> None:
+    found = chosen(router, {"model": "llama", "messages": MESSAGES})
+    assert found.patched is None
+    result = answer(found, 100)
+    assert (result.outcome, result.requested_model) == (Outcome.OK, "llama")
+    assert result.destination in [LocalTarget(Address(f"10.0.0.{n}:8000")) for n in (1, 2)]
+
+
+def test_an_alias_changes_the_model_and_no_other_byte(router: Router) -> None:
+    found = chosen(router, b'{ "temperature":1e0, "model" :"small","messages":[{"role":"user","content":"small"}]}')
+    assert found.patched == b'{ "temperature":1e0, "model" :"llama","messages":[{"role":"user","content":"small"}]}'
+    assert answer(found, 100).requested_model == "small"
+
+
+def test_a_backend_is_named_with_its_path_and_asked_by_the_providers_name(router: Router) -> None:
+    found = chosen(router, {"model": "gpt", "messages": MESSAGES})
+    assert answer(found, 100).destination == ProviderTarget(ObjectRef("default", "cloud"), "/v1/chat")
+    assert found.patched is not None
+    assert json.loads(found.patched)["model"] == "gpt-long-provider-name"
+
+
+def test_a_model_that_nobody_serves_has_no_workers(router: Router) -> None:
+    result = answer(chosen(router, {"model": "unheard-of", "messages": MESSAGES}), 100)
+    assert (result.outcome, result.destination, result.requested_model) == (Outcome.NO_WORKERS, None, "unheard-of")
+    assert "unheard-of" in result.reason
+
+
+def test_a_tenant_without_the_right_is_rejected(router: Router) -> None:
+    result = answer(chosen(router, {"model": "llama", "messages": MESSAGES}, tenant="barred"), 100)
+    assert (result.outcome, result.requested_model) == (Outcome.POLICY_REJECTED, "llama")
+    assert result.reason.startswith("policy:")
+
+
+@pytest.mark.parametrize(
+    ("body", "model"),
+    [
+        (b"", ""),
+        (b"not json", ""),
+        (b"[]", ""),
+        (b'{"model":7,"messages":[]}', ""),
+        (b'{"messages":[{"role":"user","content":"x"}]}', ""),
+        (b'{"model":"llama"}', "llama"),
+        (b'{"model":"llama","messages":"text"}', "llama"),
+        (b'{"model":"llama","messages":[{"content":"\xff"}]}', "llama"),
+        (b'{"model":"llama","messages":' + b"[" * 500 + b"]" * 500 + b"}", "llama"),
+        (b'{"model":"' + b"m" * 5000 + b'","messages":[1]}', "m" * 100),
+        (b"[" * 100_000, ""),
+    ],
+)
+def test_a_body_that_is_no_request_is_refused_with_its_model_where_that_can_be_read(
+    router: Router, body: bytes, model: str
+) -> None:
+    result = answer(chosen(router, body), 100)
+    assert (result.outcome, result.requested_model, result.destination) == (Outcome.BAD_REQUEST, model, None)
+    assert 0 < len(result.reason) <= 512
+
+
+def test_a_refusal_quotes_no_text_of_the_body(router: Router) -> None:
+    result = answer(chosen(router, b'{"model":"llama","messages":"a secret"}'), 100)
+    assert "secret" not in result.reason

@@ -1,0 +1,308 @@
+import json
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from kinference.core.fleet import Fleet
+from kinference.core.pick import Router
+from kinference.errors import BodyConsumed, BudgetExceeded, Draining, InvalidArgument, UnknownId
+from kinference.ids import ObjectRef, ResponseId, StreamId
+from kinference.observe.metrics import Metrics
+from kinference.picker.desk import Desk
+from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult
+from kinference.vocabulary import AbortReason, Outcome
+
+Advance = Callable[[float], None]
+
+CHAT = json.dumps({"model": "llama", "messages": [{"role": "user", "content": "hello " * 200}]}).encode()
+
+
+def push(desk: Desk, body: bytes = CHAT) -> StreamId:
+    stream_id = desk.open(None)
+    desk.append(stream_id, body)
+    desk.finish(stream_id)
+    desk.commit(stream_id)
+    return stream_id
+
+
+def pick(desk: Desk, body: bytes = CHAT, tenant: str = "acme", *, remote: bool = False) -> PickResult:
+    return desk.pick(PickArguments(push(desk, body), tenant, "req-1"), remote=remote)
+
+
+def pull(desk: Desk, response_id: ResponseId) -> bytes:
+    ticket, body = desk.claim(response_id), b""
+    while (piece := desk.next_piece(ticket)) is not None:
+        body += piece
+        desk.piece_sent(ticket)
+    desk.end_pull(ticket)
+    return body
+
+
+def in_flight(router: Router) -> int:
+    return sum(destination.requests for destination in router.snapshot(0.0))
+
+
+def final(response_id: ResponseId, counts: tuple[int, ...] = (), layout: int = 0) -> FinalTokenReport:
+    return FinalTokenReport(response_id, "llama", 300, 20, None, counts, layout)
+
+
+def test_a_whole_flow_hands_the_body_back_and_leaves_nothing(desk: Desk, router: Router) -> None:
+    result = pick(desk)
+    assert (result.outcome, result.body_total_bytes) == (Outcome.OK, len(CHAT))
+    assert in_flight(router) == 1
+    assert pull(desk, result.response_id) == CHAT
+    assert desk.first_token(FirstTokenReport(result.response_id, 12, 200))
+    assert desk.final_token(final(result.response_id))
+    assert (desk.buffered_bytes, in_flight(router), desk.is_idle, desk.deadline()) == (0, 0, True, None)
+
+
+def test_id_zero_names_no_body(desk: Desk) -> None:
+    with pytest.raises(InvalidArgument, match="body_stream_id"):
+        desk.pick(PickArguments(StreamId(0), ""))
+
+
+def test_an_answered_pick_consumes_its_body_whatever_the_outcome(desk: Desk) -> None:
+    for body in (CHAT, b"not json", b'{"model":"unheard-of","messages":[1]}'):
+        stream_id = push(desk, body)
+        desk.pick(PickArguments(stream_id, ""))
+        with pytest.raises(BodyConsumed):
+            desk.pick(PickArguments(stream_id, ""))
+
+
+@pytest.mark.parametrize("body", [b"", b"not json", b'{"model":"unheard-of","messages":[1]}'])
+def test_a_refusal_gives_the_body_back_at_once(desk: Desk, body: bytes) -> None:
+    result = pick(desk, body)
+    assert (result.destination, result.response_id, result.body_total_bytes) == (None, 0, 0)
+    assert result.reason
+    assert (desk.buffered_bytes, desk.is_idle) == (0, True)
+
+
+def test_a_fault_of_our_own_is_not_an_answer_and_consumes_nothing(
+    desk: Desk, router: Router, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream_id = push(desk)
+    with monkeypatch.context() as broken:
+        broken.setattr(router, "decide", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            desk.pick(PickArguments(stream_id, ""))
+    assert desk.pick(PickArguments(stream_id, "")).outcome is Outcome.OK
+
+
+def test_a_rewritten_body_is_counted_and_streamed_at_its_new_length(desk: Desk) -> None:
+    body = b'{"model":"gpt","messages":[{"role":"user","content":"hi"}]}'
+    result = pick(desk, body)
+    assert result.body_total_bytes == len(body) + len("gpt-long-provider-name") - len("gpt")
+    assert desk.buffered_bytes == result.body_total_bytes
+    assert json.loads(pull(desk, result.response_id))["model"] == "gpt-long-provider-name"
+    assert desk.buffered_bytes == 0
+
+
+def test_a_pool_that_is_not_served_has_no_workers(desk: Desk) -> None:
+    arguments = PickArguments(push(desk), "", pool=ObjectRef("default", "elsewhere"))
+    result = desk.pick(arguments)
+    assert result.outcome is Outcome.NO_WORKERS
+    assert "elsewhere" in result.reason
+
+
+def test_no_ready_endpoint_has_no_workers(desk: Desk, fleet: Fleet) -> None:
+    for endpoint in fleet.endpoints():
+        fleet.set_ready(endpoint.spec.pool, endpoint.spec.address, ready=False)
+    assert pick(desk).outcome is Outcome.NO_WORKERS
+
+
+def test_an_unpulled_pick_is_reclaimed_with_its_load(desk: Desk, router: Router, advance: Advance) -> None:
+    result = pick(desk)
+    advance(119.9)
+    assert not desk.expire()
+    advance(0.1)
+    assert desk.expire()
+    assert (desk.buffered_bytes, in_flight(router), desk.is_idle) == (0, 0, True)
+    assert not desk.abort(result.response_id, AbortReason.NOT_DISPATCHED)
+
+
+def test_a_dispatched_request_that_nobody_reports_is_reclaimed_after_its_long_time(
+    desk: Desk, router: Router, advance: Advance
+) -> None:
+    result = pick(desk)
+    pull(desk, result.response_id)
+    advance(3599.0)
+    assert not desk.expire()
+    assert in_flight(router) == 1
+    advance(1.0)
+    assert desk.expire()
+    assert in_flight(router) == 0
+    assert not desk.final_token(final(result.response_id))
+
+
+def test_a_stored_body_that_nobody_picks_is_reclaimed(desk: Desk, advance: Advance) -> None:
+    stream_id = push(desk)
+    assert desk.deadline() == 1120.0
+    advance(120.0)
+    assert desk.expire()
+    with pytest.raises(UnknownId):
+        desk.pick(PickArguments(stream_id, ""))
+
+
+def test_a_repeated_first_token_is_acknowledged_and_changes_nothing(desk: Desk) -> None:
+    result = pick(desk)
+    assert desk.first_token(FirstTokenReport(result.response_id, 12, 200))
+    assert desk.first_token(FirstTokenReport(result.response_id, 9999, 500))
+    flow = desk.flows(1)[0]
+    assert (flow.observed_ttft_ms, flow.upstream_status) == (12, 200)
+
+
+def test_an_absurd_first_token_time_is_clamped(desk: Desk) -> None:
+    result = pick(desk)
+    desk.first_token(FirstTokenReport(result.response_id, 2**32 - 1, 200))
+    assert desk.flows(1)[0].observed_ttft_ms == 3_600_000
+
+
+def test_reports_and_aborts_of_an_id_that_is_not_live_change_nothing(desk: Desk) -> None:
+    result = pick(desk)
+    assert desk.final_token(final(result.response_id))
+    for response_id in (result.response_id, ResponseId(0), ResponseId(77)):
+        assert not desk.first_token(FirstTokenReport(response_id, 1, 200))
+        assert not desk.final_token(final(response_id))
+        assert not desk.abort(response_id, AbortReason.UNSPECIFIED)
+
+
+def test_a_final_report_without_pull_or_first_token_closes_everything(desk: Desk, router: Router) -> None:
+    result = pick(desk)
+    assert desk.final_token(final(result.response_id))
+    assert (desk.buffered_bytes, in_flight(router)) == (0, 0)
+
+
+@pytest.mark.parametrize("reason", list(AbortReason))
+def test_an_abort_releases_bytes_and_load_once(desk: Desk, router: Router, reason: AbortReason) -> None:
+    result = pick(desk)
+    assert desk.abort(result.response_id, reason)
+    assert not desk.abort(result.response_id, reason)
+    assert (desk.buffered_bytes, in_flight(router), desk.is_idle) == (0, 0, True)
+
+
+def test_an_abort_cuts_a_running_pull(desk: Desk) -> None:
+    woken: list[str] = []
+    result = pick(desk)
+    ticket = desk.claim(result.response_id, lambda: woken.append("yes"))
+    desk.piece_sent(ticket)
+    assert desk.abort(result.response_id, AbortReason.PULL_FAILED)
+    assert (woken, desk.buffered_bytes, desk.is_idle) == (["yes"], 0, True)
+    with pytest.raises(UnknownId, match="aborted"):
+        desk.next_piece(ticket)
+
+
+def test_a_backend_that_cannot_be_used_leaves_the_candidates(desk: Desk) -> None:
+    body = b'{"model":"gpt","messages":[{"role":"user","content":"hi"}]}'
+    assert desk.abort(pick(desk, body).response_id, AbortReason.BACKEND_UNAUTHORIZED)
+    refused = pick(desk, body)
+    assert refused.outcome is Outcome.NO_WORKERS
+    assert "cloud" in refused.reason
+
+
+def test_inter_token_counts_add_up_by_destination(desk: Desk, metrics: Metrics) -> None:
+    body = b'{"model":"gpt","messages":[{"role":"user","content":"hi"}]}'
+    for _ in range(2):
+        desk.final_token(final(pick(desk, body).response_id, (5, *(0,) * 13, 1), layout=1))
+    page = metrics.exposition().decode()
+    assert 'inter_token_gaps_total{destination="default/cloud",up_to_ms="5"} 10.0' in page
+    assert 'inter_token_gaps_total{destination="default/cloud",up_to_ms="+Inf"} 2.0' in page
+    assert "kinference_picker_itl_ignored_total 0.0" in page
+
+
+@pytest.mark.parametrize(("counts", "layout"), [((1,) * 15, 2), ((1,) * 14, 1), ((1,) * 15, 0)])
+def test_other_inter_token_layouts_are_ignored_and_counted_and_the_rest_applied(
+    desk: Desk, metrics: Metrics, router: Router, counts: tuple[int, ...], layout: int
+) -> None:
+    assert desk.final_token(final(pick(desk).response_id, counts, layout))
+    assert in_flight(router) == 0
+    page = metrics.exposition().decode()
+    assert "kinference_picker_itl_ignored_total 1.0" in page
+    assert "up_to_ms=" not in page
+
+
+def test_a_report_without_counts_is_not_counted_as_unusable(desk: Desk, metrics: Metrics) -> None:
+    desk.final_token(final(pick(desk).response_id))
+    assert "kinference_picker_itl_ignored_total 0.0" in metrics.exposition().decode()
+
+
+def test_a_draining_desk_takes_no_new_push_and_finishes_what_has_begun(desk: Desk) -> None:
+    stream_id = desk.open(None)
+    desk.append(stream_id, CHAT)
+    desk.drain()
+    with pytest.raises(Draining):
+        desk.open(None)
+    assert not desk.is_idle
+    desk.finish(stream_id)
+    desk.commit(stream_id)
+    result = desk.pick(PickArguments(stream_id, ""))
+    assert pull(desk, result.response_id) == CHAT
+    assert desk.final_token(final(result.response_id))
+    assert desk.is_idle
+
+
+def test_expired_bodies_go_before_a_push_is_refused(desk: Desk, advance: Advance) -> None:
+    for _ in range(8):
+        push(desk, b"x" * 1200)
+    advance(120.0)
+    push(desk, b"y" * 2000)
+    assert desk.buffered_bytes == 2000
+
+
+def test_the_pull_stalled_longest_is_cut_before_a_push_is_refused(desk: Desk, advance: Advance) -> None:
+    tickets = []
+    for _ in range(7):
+        tickets.append(desk.claim(pick(desk).response_id))
+        advance(1.0)
+    push(desk, b"y" * 2000)
+    with pytest.raises(BudgetExceeded, match="took nothing"):
+        desk.next_piece(tickets[0])
+    assert desk.next_piece(tickets[1]) is not None
+
+
+def test_a_push_is_refused_when_nothing_can_give_way(desk: Desk) -> None:
+    for _ in range(8):
+        push(desk, b"x" * 1200)
+    with pytest.raises(BudgetExceeded, match="full"):
+        push(desk, b"y" * 2000)
+    assert desk.buffered_bytes == 9600
+
+
+def test_gauges_tell_what_is_held(desk: Desk, metrics: Metrics) -> None:
+    pick(desk)
+    desk.publish()
+    page = metrics.exposition().decode()
+    assert f"kinference_picker_buffered_bytes {float(len(CHAT))}" in page
+    assert "kinference_picker_live_tickets 1.0" in page
+    assert 'kinference_picker_picks_total{outcome="ok"} 1.0' in page
+
+
+def test_the_last_decisions_are_kept_newest_first(desk: Desk) -> None:
+    pick(desk)
+    pick(desk, b"not json")
+    newest, before = desk.flows(10)
+    assert (newest.decision.outcome, newest.ended) == (Outcome.BAD_REQUEST, "refused")
+    assert (before.decision.outcome, before.ended, before.requested_model) == (Outcome.OK, "", "llama")
+
+
+def test_one_line_is_logged_for_each_flow_that_ended(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "kinference.picker"):
+        result = pick(desk, remote=True)
+        pull(desk, result.response_id)
+        assert not caplog.records
+        desk.abort(result.response_id, AbortReason.PULL_FAILED, "gone")
+        pick(desk, b'{"model":"llama","messages":"a secret"}', remote=True)
+        pick(desk)
+    aborted, refused = caplog.records
+    assert (vars(aborted)["ended"], vars(aborted)["abort_detail"]) == ("abort pull_failed", "gone")
+    assert (vars(refused)["ended"], vars(refused)["outcome"]) == ("refused", "bad_request")
+    assert "secret" not in str(vars(refused))
+
+
+def test_deadlines_are_announced_as_they_appear(desk: Desk, advance: Advance) -> None:
+    told: list[float] = []
+    desk.on_deadline(told.append)
+    stream_id = push(desk)
+    advance(5.0)
+    desk.pick(PickArguments(stream_id, ""))
+    assert told == [1120.0, 1125.0]

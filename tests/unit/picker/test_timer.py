@@ -1,0 +1,66 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+from kinference.core.pick import Router
+from kinference.observe.metrics import Metrics
+from kinference.picker.desk import Desk
+from kinference.picker.limits import PickerLimits
+from kinference.picker.timer import ReclaimTimer
+from kinference.ports import Clock
+
+
+class LoopClock:
+    """The event loop's own time."""
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def wall(self) -> float:
+        return 0.0
+
+
+@asynccontextmanager
+async def running(router: Router, clock: Clock, body_ttl: float) -> AsyncIterator[Desk]:
+    desk = Desk(router, PickerLimits(body_ttl=body_ttl), clock, Metrics(), Random(1))
+    task = asyncio.ensure_future(ReclaimTimer(desk, clock).run())
+    await asyncio.sleep(0)
+    yield desk
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def push(desk: Desk) -> None:
+    stream_id = desk.open(None)
+    desk.append(stream_id, b"body")
+    desk.finish(stream_id)
+    desk.commit(stream_id)
+
+
+async def until_idle(desk: Desk) -> None:
+    async with asyncio.timeout(10):
+        while not desk.is_idle:  # noqa: ASYNC110 - a desk signals nothing when it becomes idle
+            await asyncio.sleep(0.005)
+
+
+async def test_what_is_due_is_reclaimed_with_no_call_made_meanwhile(router: Router) -> None:
+    async with running(router, LoopClock(), body_ttl=0.02) as desk:
+        push(desk)
+        await until_idle(desk)
+        assert desk.buffered_bytes == 0
+
+
+async def test_a_timer_that_slept_for_good_wakes_for_a_first_deadline_again_and_again(router: Router) -> None:
+    async with running(router, LoopClock(), body_ttl=0.01) as desk:
+        for _ in range(3):
+            push(desk)
+            await until_idle(desk)
+            await asyncio.sleep(0)
+
+
+async def test_more_than_one_turn_holds_is_reclaimed_in_several(router: Router) -> None:
+    async with running(router, LoopClock(), body_ttl=0.02) as desk:
+        for _ in range(1500):
+            push(desk)
+        await until_idle(desk)
