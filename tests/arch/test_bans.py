@@ -23,6 +23,7 @@ STATE_MAKERS = {
 MUTATORS = {"append", "add", "update", "extend", "insert", "pop", "popitem", "remove", "discard", "clear", "setdefault"}
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*|__\w+__")
 TYPE_NAME = re.compile(r"_?[A-Z]\w*")
+TASK_ROOT = re.compile(r"#.*(task root|root of .*task)")
 LOGGER = re.compile(r"_?log(ger)?")
 
 
@@ -105,7 +106,7 @@ def environment_reads(module: Module) -> Iterator[str]:
 
 def blind_catches(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.ExceptHandler) and catches_everything(node) and "task root" not in module.line(node):
+        if isinstance(node, ast.ExceptHandler) and catches_everything(node) and not may_catch_everything(module, node):
             yield module.at(
                 node,
                 "catches everything; name what can happen. Only where a task begins may it stand, as `# task root: why`",
@@ -115,6 +116,13 @@ def blind_catches(module: Module) -> Iterator[str]:
 def catches_everything(handler: ast.ExceptHandler) -> bool:
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return any(kind is None or getattr(kind, "id", "") in {"Exception", "BaseException"} for kind in kinds)
+
+
+def may_catch_everything(module: Module, handler: ast.ExceptHandler) -> bool:
+    """Where a task begins, and where the failure only passes through."""
+    last = handler.body[-1]
+    passes_on = isinstance(last, ast.Raise) and last.exc is None
+    return passes_on or TASK_ROOT.search(module.line(handler)) is not None
 
 
 def bare_tasks(module: Module) -> Iterator[str]:
@@ -232,6 +240,8 @@ def test_a_banned_thing_is_found(check: Check, text: str) -> None:
         (module_state, "Alias: TypeAlias = dict[str, int]\n__version__ = '1'\n_CODES = {c: 1 for c in X}"),
         (module_state, "TABLE = {1: 2}\ndef f(table):\n    table[3] = 4"),
         (blind_catches, "try:\n    f()\nexcept Exception:  # task root: one call must not end the others\n    g()"),
+        (blind_catches, "try:\n    f()\nexcept Exception:  # noqa: X - the root of a request's task\n    g()"),
+        (blind_catches, "try:\n    f()\nexcept BaseException:\n    g()\n    raise"),
         (blind_catches, "try:\n    f()\nexcept ValueError:\n    g()"),
         (bare_tasks, "async with asyncio.TaskGroup() as tasks:\n    tasks.create_task(f())"),
         (open_signatures, "def f(*names, key=None): ..."),
