@@ -22,8 +22,8 @@ Unknown keys are errors. Sizes are bytes or `64KiB`, `32MiB`, `1GiB`; times are 
 Secrets are references, never literals: `${NAME}` reads the environment, `file:PATH` a file (one trailing line break is
 taken off). A variable in the last column overrides the file.
 
-The file, and the secrets with it, is read again when it changes and on SIGHUP. A file with problems is logged and the old
-configuration stays in force. Changes of `listen` and `limits` wait for the next start.
+The file, and the secrets with it, is read again when it changes and on SIGHUP. A file with problems is logged and the
+old configuration stays in force. Changes of `listen` and `limits` wait for the next start.
 
 Check a file with `kinference config check FILE`; print its JSON Schema with `kinference config schema`.
 """
