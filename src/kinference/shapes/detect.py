@@ -221,6 +221,8 @@ def _prompt(api: Api, fields: _Body) -> Iterator[bytes]:
                 yield _list_or_string("input", bytes(fields.input))
         case Api.OPENAI_COMPLETIONS:
             yield _list_or_string("prompt", bytes(fields.prompt))
+        case Api.OPENAI_EMBEDDINGS if _present(fields.messages) and not _present(fields.input):
+            yield _list("messages", bytes(fields.messages))  # vLLM embeds whole conversations too
         case Api.OPENAI_EMBEDDINGS:
             yield _list_or_string("input", bytes(fields.input))
 
