@@ -8,6 +8,7 @@ Requests hold their blocks from the first on and give them back last block first
 and the presence of a chain's blocks is monotone: if one is here, all before it are.
 """
 
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NewType
@@ -44,23 +45,21 @@ class KvCache:
         return block in self._users or block in self._idle
 
     def leading(self, blocks: Sequence[BlockHash], at_most: int) -> int:
-        """How many of the first `at_most` blocks are here without a gap."""
-        users, idle = self._users, self._idle
-        for count, block in enumerate(blocks[:at_most]):
-            if block not in users and block not in idle:
-                return count
-        return min(at_most, len(blocks))
+        """How many of the first `at_most` blocks are here; presence is monotone, so a few probes tell."""
+        return bisect_left(range(min(at_most, len(blocks))), True, key=lambda place: blocks[place] not in self)
 
     def idle_among(self, blocks: Sequence[BlockHash]) -> int:
         """How many of these would have to leave the free list if they were held."""
         return sum(1 for block in blocks if block in self._idle)
 
-    def hold(self, block: BlockHash) -> None:
-        """Use a block that is here."""
-        users = self._users.get(block, 0)
-        if users == 0:
-            del self._idle[block]
-        self._users[block] = users + 1
+    def hold(self, blocks: Sequence[BlockHash]) -> None:
+        """Use blocks that are here."""
+        users, idle = self._users, self._idle
+        for block in blocks:
+            count = users.get(block, 0)
+            if count == 0:
+                del idle[block]
+            users[block] = count + 1
 
     def take(self, count: int) -> list[BlockHash]:
         """Use `count` empty blocks, which must be free; returns the names that were evicted for them."""
@@ -70,15 +69,17 @@ class KvCache:
         self._nameless += count
         return evicted
 
-    def name(self, block: BlockHash) -> bool:
-        """One of the caller's nameless blocks is full now; False when its twin was here already and takes its place."""
-        assert self._nameless > 0, "only a nameless block gets a name"
-        self._nameless -= 1
-        if block in self:
-            self.hold(block)
-            return False
-        self._users[block] = 1
-        return True
+    def name(self, blocks: Sequence[BlockHash]) -> int:
+        """So many of the caller's nameless blocks are full now. Returns how many of the names are new, always the last
+        ones: a block whose twin is here already gives its room back, and the twin is used instead.
+        """
+        self._nameless -= len(blocks)
+        assert self._nameless >= 0, "only a nameless block gets a name"
+        twins = self.leading(blocks, len(blocks))
+        self.hold(blocks[:twins])
+        for block in blocks[twins:]:
+            self._users[block] = 1
+        return len(blocks) - twins
 
     def release(self, blocks: Sequence[BlockHash], nameless: int) -> None:
         """Give back what one request held; `blocks` in the order of its prompt."""

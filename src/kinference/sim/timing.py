@@ -24,6 +24,8 @@ class Timing:
                 raise ValueError(f"{name} has to be greater than 0")
         if self.kv_blocks <= 0 or self.block_tokens <= 0:
             raise ValueError("kv_blocks and block_tokens have to be greater than 0")
+        if self.sequences_max > self.batched_tokens_max:
+            raise ValueError("batched_tokens_max has to allow every one of sequences_max a token in a step")
 
     @property
     def capacity_tokens(self) -> int:
