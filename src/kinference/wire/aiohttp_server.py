@@ -43,7 +43,7 @@ class AiohttpServer:
         self._options = options or HttpServerOptions()
         self._listener: asyncio.Server | None = None
         self._library: web.Server | None = None
-        self._in_flight: set[asyncio.Future[None]] = set()
+        self._in_flight: set[asyncio.Task[None]] = set()
         self._draining = False
 
     async def start(self, host: str, port: int) -> int:
@@ -91,17 +91,13 @@ class AiohttpServer:
         connection = request.protocol
         assert isinstance(connection, _Connection)
         exchange = _AiohttpExchange(request, connection.take_first_byte_at(), self._draining_now)
-        work = asyncio.ensure_future(self._handle(exchange))
-        self._in_flight.add(work)
         try:
-            await asyncio.shield(work)
-        except asyncio.CancelledError:
-            if not exchange.is_over:
-                work.cancel()
-            await asyncio.wait((work,))
-            raise
+            async with asyncio.TaskGroup() as group:
+                work = group.create_task(self._handle(exchange))
+                self._in_flight.add(work)
+                work.add_done_callback(self._in_flight.discard)
+                await _wait_shielded(work, exchange)
         finally:
-            self._in_flight.discard(work)
             connection.first_byte_at = None
         return exchange.response
 
@@ -119,6 +115,17 @@ class AiohttpServer:
         except Exception:  # noqa: BLE001 - the root of the request's task: one bad request must not take the server down
             _log.exception("handler failed: %s %s", exchange.method, exchange.path)
             await _give_up(exchange, 500)
+
+
+async def _wait_shielded(work: "asyncio.Task[None]", exchange: "_AiohttpExchange") -> None:
+    """Wait for a handler; when its client vanishes, cancel it only if the answer is not complete."""
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        if not exchange.is_over:
+            work.cancel()
+        await asyncio.wait((work,))
+        raise
 
 
 async def _give_up(exchange: "_AiohttpExchange", status: int) -> None:
