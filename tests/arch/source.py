@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 from typing import TypeAlias
@@ -46,10 +47,11 @@ def parsed(text: str, path: str = "core/example.py") -> Module:
     return Module(path, text, ast.parse(text))
 
 
-def source_modules() -> list[Module]:
+@cache
+def source_modules() -> tuple[Module, ...]:
     """Every file of the package, generated ones left out."""
     files = {file.relative_to(PACKAGE).as_posix(): file for file in sorted(PACKAGE.rglob("*.py"))}
-    return [parsed(file.read_text(), path) for path, file in files.items() if not path.startswith(GENERATED)]
+    return tuple(parsed(file.read_text(), path) for path, file in files.items() if not path.startswith(GENERATED))
 
 
 def functions(tree: ast.AST) -> Iterator[FunctionNode]:

@@ -1,6 +1,6 @@
 """Each source file has its test file and somebody who uses it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from tests.arch.source import ROOT, Module, imports, parsed, report, source_modules
@@ -44,7 +44,7 @@ def orphans(modules: Iterable[Module], tests: set[str]) -> Iterator[str]:
         yield f"tests/unit/{test}: tests no file of that name; rename it, or move it to another kind of test"
 
 
-def unused(modules: list[Module], others: Iterable[Module] = ()) -> Iterator[str]:
+def unused(modules: Sequence[Module], others: Iterable[Module] = ()) -> Iterator[str]:
     used: set[str] = set()
     for module in (*modules, *others):
         for _, name in imports(module.tree):

@@ -250,6 +250,20 @@ async def test_the_callers_deadline_cancels_the_handler() -> None:
             await cancelled.wait()
 
 
+async def test_a_handler_may_stop_waiting_for_a_silent_caller() -> None:
+    async def impatient(call: Call) -> None:
+        await call.receive()
+        try:
+            await asyncio.wait_for(call.receive(), 0.02)
+        except TimeoutError:
+            raise RpcError(Status.DEADLINE_EXCEEDED, "nothing for 0.02 s") from None
+
+    async with serving(Impatient=impatient) as served:
+        call = served.push("Impatient")()
+        await call.write(b"part")
+        assert await status_of(call) == (grpc.StatusCode.DEADLINE_EXCEEDED, "nothing for 0.02 s")
+
+
 async def test_sending_to_a_caller_that_is_gone_raises_client_gone() -> None:
     push_begun, result = asyncio.Event(), asyncio.get_running_loop().create_future()
 
