@@ -1,0 +1,87 @@
+"""One line for each request: what was asked of whom and how it went, without bodies, keys or queries."""
+
+import logging
+from dataclasses import dataclass
+from enum import Enum
+
+from kinference.ids import Milliseconds, Seconds
+from kinference.observe.metrics import GATEWAY_OVERHEAD, GATEWAY_REQUESTS, GATEWAY_TOKENS, GATEWAY_TTFT, Metrics
+
+_log = logging.getLogger("kinference.gateway")
+
+
+class End(Enum):
+    """How a request ended."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    """By ourselves, before any destination answered."""
+    UPSTREAM_ERROR = "upstream_error"
+    UPSTREAM_CUT = "upstream_cut"
+    CLIENT_CLOSED = "client_closed"
+    INTERNAL = "internal"
+
+
+@dataclass(slots=True)
+class Record:
+    """What is known of one request so far; each stage fills in what it learns."""
+
+    request_id: str
+    path: str
+    accepted_at: Seconds
+    api: str = ""
+    tenant: str = ""
+    model: str = ""
+    endpoint: str = ""
+    status: int = 0
+    """0 until a head has gone out."""
+    end: End = End.INTERNAL
+    attempts: int = 0
+    upstream_s: Seconds = 0.0
+    """Time spent waiting for destinations before the head of the answer."""
+    overhead_ms: Milliseconds = 0.0
+    ttft_ms: Milliseconds | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int | None = None
+    usage_estimated: bool = False
+
+    def set_overhead(self, now: Seconds) -> None:
+        """Ours is all the time since the first byte was accepted that was not spent waiting for destinations."""
+        self.overhead_ms = max(now - self.accepted_at - self.upstream_s, 0.0) * 1000
+
+
+def write(record: Record, now: Seconds, metrics: Metrics) -> None:
+    """Log and count one finished request."""
+    duration_ms = (now - record.accepted_at) * 1000
+    metrics.count(GATEWAY_REQUESTS, record.api, str(record.status), record.end.value)
+    metrics.time(GATEWAY_OVERHEAD, record.overhead_ms / 1000)
+    if record.ttft_ms is not None:
+        metrics.time(GATEWAY_TTFT, record.ttft_ms / 1000)
+    metrics.count(GATEWAY_TOKENS, "prompt", amount=record.prompt_tokens)
+    metrics.count(GATEWAY_TOKENS, "completion", amount=record.completion_tokens)
+    metrics.count(GATEWAY_TOKENS, "cached", amount=record.cached_tokens or 0)
+    _log.info(
+        "%s %d %s in %.0f ms",
+        record.path,
+        record.status,
+        record.end.value,
+        duration_ms,
+        extra={
+            "request_id": record.request_id,
+            "api": record.api,
+            "model": record.model,
+            "tenant": record.tenant,
+            "status": record.status,
+            "outcome": record.end.value,
+            "endpoint": record.endpoint,
+            "ttft_ms": None if record.ttft_ms is None else round(record.ttft_ms, 1),
+            "duration_ms": round(duration_ms, 1),
+            "overhead_ms": round(record.overhead_ms, 3),
+            "prompt_tokens": record.prompt_tokens,
+            "completion_tokens": record.completion_tokens,
+            "cached_tokens": record.cached_tokens,
+            "usage_estimated": record.usage_estimated,
+            "attempts": record.attempts,
+        },
+    )

@@ -1,0 +1,139 @@
+"""Where a picked destination really is: origins, paths and the gateway's own credentials."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from urllib.parse import unquote, urlsplit
+
+from kinference.gateway import headers
+from kinference.ids import Address, ObjectRef
+from kinference.ports import Headers, LocalTarget, ProviderTarget
+from kinference.vocabulary import Api
+from kinference.wire.exchange import header
+
+ANTHROPIC_VERSION = b"2023-06-01"
+"""Sent to Anthropic where the client named none."""
+_VERSION = re.compile(r"v\d+(alpha|beta)?\d*")
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointRoute:
+    """How to reach an engine endpoint. `origin` is `scheme://host:port`."""
+
+    origin: str
+    path_prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendRoute:
+    """How to reach a provider, and the credential it asks of us."""
+
+    ref: ObjectRef
+    base_url: str
+    api_key: str = field(repr=False)
+    api: Api
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model name that clients may ask for. A glob is known but not listed."""
+
+    id: str
+    owned_by: str = "kinference"
+    created: int = 0
+    is_glob: bool = False
+
+    def matches(self, name: str) -> bool:
+        """Whether a request for `name` means this."""
+        return name == self.id or (self.is_glob and fnmatchcase(name, self.id))
+
+
+def _everyone(_tenant: str, _model: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """What the gateway looks up, each as it is at the moment of asking. None: nothing known under that name."""
+
+    locate: Callable[[Address], EndpointRoute | None]
+    resolve: Callable[[ObjectRef], BackendRoute | None]
+    models: Callable[[], Sequence[ServedModel]]
+    allows: Callable[[str, str], bool] = _everyone
+    """Whether a tenant may use a model; decides what is listed, while the picker decides what is served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """The client's request as far as dispatch needs it."""
+
+    path: str
+    query: str
+    headers: Headers
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """A resolved destination: where to send, and what beside the body."""
+
+    name: str
+    origin: str
+    target: str
+    headers: Headers
+    is_provider: bool = False
+    secret: str = field(default="", repr=False)
+    """Our credential there, so that an answer that repeats it can be cleaned; "" when there is none."""
+
+
+def leg_to(destination: LocalTarget | ProviderTarget, inbound: Inbound, directory: Directory) -> Leg | None:
+    """Resolve a destination; None when the directory does not know it or its path leads astray."""
+    if isinstance(destination, LocalTarget):
+        endpoint = directory.locate(destination.address)
+        return None if endpoint is None else _engine_leg(destination, endpoint, inbound)
+    backend = directory.resolve(destination.backend)
+    return None if backend is None else _provider_leg(destination, backend, inbound)
+
+
+def _engine_leg(destination: LocalTarget, endpoint: EndpointRoute, inbound: Inbound) -> Leg:
+    path = join_path(endpoint.path_prefix, inbound.path)
+    fields = headers.to_engine(inbound.headers, inbound.request_id)
+    return Leg(destination.address, endpoint.origin, _with_query(path, inbound.query), fields)
+
+
+def _provider_leg(destination: ProviderTarget, backend: BackendRoute, inbound: Inbound) -> Leg | None:
+    base = urlsplit(backend.base_url)
+    path, query = inbound.path, inbound.query
+    if destination.path:
+        path, _, query = destination.path.partition("?")
+    if ".." in unquote(path).split("/"):
+        return None
+    fields = (*headers.to_provider(inbound.headers, inbound.request_id), *_credential(backend, inbound.headers))
+    target = _with_query(join_path(base.path, path), query)
+    return Leg(str(backend.ref), f"{base.scheme}://{base.netloc}", target, fields, True, backend.api_key)
+
+
+def _credential(backend: BackendRoute, received: Headers) -> Headers:
+    key = backend.api_key.encode()
+    if not key:
+        return ()
+    if backend.api is not Api.ANTHROPIC_MESSAGES:
+        return ((b"authorization", b"Bearer " + key),)
+    if header(received, b"anthropic-version") is not None:
+        return ((b"x-api-key", key),)
+    return ((b"x-api-key", key), (b"anthropic-version", ANTHROPIC_VERSION))
+
+
+def join_path(prefix: str, path: str) -> str:
+    """Put a path after a base URL's own, with one slash between and one version: bases end in `/v1` as often as not."""
+    base = prefix.rstrip("/")
+    rest = path.lstrip("/")
+    first, _, after = rest.partition("/")
+    if _VERSION.fullmatch(base.rpartition("/")[2]) and _VERSION.fullmatch(first):
+        rest = after
+    return f"{base}/{rest}"
+
+
+def _with_query(path: str, query: str) -> str:
+    return f"{path}?{query}" if query else path

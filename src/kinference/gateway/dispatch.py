@@ -1,0 +1,228 @@
+"""Finding a destination that answers: push, pick, pull and send, and again elsewhere while the client has seen nothing.
+
+A `Dispatch` is one client's request from its body to the head of an answer. Whatever it leaves open (a ticket, an
+answer) is closed by `close`, which its owner calls however the request ends.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+
+from kinference.errors import (
+    BudgetExceeded,
+    KinferenceError,
+    RetryLater,
+    UpstreamCut,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from kinference.gateway import errors, verdict
+from kinference.gateway.access_log import Record
+from kinference.gateway.auth import Caller
+from kinference.gateway.backends import Inbound, Leg, leg_to
+from kinference.gateway.errors import Refusal
+from kinference.gateway.ingress import HeldBody
+from kinference.gateway.options import GatewayOptions, Outside
+from kinference.gateway.ticket import Ticket
+from kinference.gateway.verdict import Blame, ErrorAnswer
+from kinference.ids import Seconds
+from kinference.observe.metrics import GATEWAY_FAILURES
+from kinference.ports import (
+    LocalTarget,
+    PickArguments,
+    PickResult,
+    ProviderTarget,
+    PushMetadata,
+    UpstreamAnswer,
+    UpstreamRequest,
+)
+from kinference.shapes import detect, patch
+from kinference.vocabulary import AbortReason, Api
+
+_log = logging.getLogger(__name__)
+
+_STREAMS_USAGE_ON_REQUEST = frozenset({Api.OPENAI_CHAT, Api.OPENAI_COMPLETIONS})
+_UNREACHABLE_STATUS = 502
+"""Reported for a destination that gave no status of its own."""
+_SLOW_STATUS = 504
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a client wants served, and for whom."""
+
+    api: Api
+    caller: Caller
+    inbound: Inbound
+    body: HeldBody
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A destination's answer, good enough to relay."""
+
+    answer: UpstreamAnswer
+    ticket: Ticket
+    sent_at: Seconds
+    body_bytes: int
+    hide_usage: bool
+    """The usage chunk was our wish, not the client's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """An attempt that came to nothing, and what the client is told unless another does better."""
+
+    told: Refusal | ErrorAnswer
+    is_final: bool = False
+
+
+class Dispatch:
+    """One request's way to an answer."""
+
+    def __init__(self, outside: Outside, options: GatewayOptions, record: Record, order: Order) -> None:
+        self._outside, self._options, self._record, self._order = outside, options, record, order
+        self._failed: set[LocalTarget | ProviderTarget] = set()
+        self._ticket: Ticket | None = None
+        self._answer: UpstreamAnswer | None = None
+
+    async def run(self, arriving: AsyncIterator[bytes]) -> Delivery | Refusal | ErrorAnswer:
+        """Try destinations until one answers, the picker has none left or the attempts are used up."""
+        picked = await self._pick(arriving)
+        if picked.destination is None:
+            return self._refused(picked)
+        outcome = await self._attempt(picked, picked.destination)
+        for _ in range(1, self._options.attempts_max):
+            if isinstance(outcome, Delivery) or outcome.is_final:
+                break
+            outcome = await self._elsewhere(outcome)
+        return outcome if isinstance(outcome, Delivery) else outcome.told
+
+    async def _elsewhere(self, failure: _Failure) -> Delivery | _Failure:
+        """Pick once more; what has failed so far stands when there is nowhere else to go."""
+        try:
+            picked = await self._pick(self._order.body.again())
+        except KinferenceError as error:
+            _log.info("%s: no further attempt: %s", self._record.request_id, error)
+            return replace(failure, is_final=True)
+        if picked.destination is None:
+            return replace(failure, is_final=True)
+        if picked.destination in self._failed:
+            await self._open(picked).abort(AbortReason.NOT_DISPATCHED, "picked again right after it failed")
+            return failure
+        return await self._attempt(picked, picked.destination)
+
+    async def close(self) -> None:
+        """Close whatever is still open, the destination's connection first."""
+        try:
+            if self._answer is not None:
+                await self._answer.close()
+        finally:
+            if self._ticket is not None:
+                await self._ticket.abandon()
+
+    async def _pick(self, chunks: AsyncIterator[bytes]) -> PickResult:
+        order, picker = self._order, self._outside.picker
+        request_id = order.inbound.request_id
+        try:
+            pushed = await picker.push_body(chunks, PushMetadata(request_id, order.body.declared))
+        except BudgetExceeded as error:
+            if order.body.is_over:
+                raise
+            raise RetryLater("too much is buffered at the moment") from error
+        picked = await picker.pick(
+            PickArguments(
+                stream_id=pushed.stream_id,
+                tenant=order.caller.tenant,
+                client_request_id=request_id,
+                qos=order.caller.qos,
+                request_path=order.inbound.path,
+            )
+        )
+        self._record.model = picked.requested_model or self._record.model
+        return picked
+
+    def _refused(self, picked: PickResult) -> Refusal:
+        models = self._outside.directory.models()
+        is_known = any(model.matches(picked.requested_model) for model in models)
+        return errors.refusal_of_pick(picked, model_known=is_known)
+
+    def _open(self, picked: PickResult) -> Ticket:
+        self._ticket = Ticket(self._outside.picker, picked.response_id)
+        return self._ticket
+
+    async def _attempt(self, picked: PickResult, destination: LocalTarget | ProviderTarget) -> Delivery | _Failure:
+        record, ticket = self._record, self._open(picked)
+        record.attempts += 1
+        self._failed.add(destination)  # unless it answers, in which case nobody asks
+        leg = leg_to(destination, self._order.inbound, self._outside.directory)
+        if leg is None:
+            await ticket.abort(AbortReason.BACKEND_UNRESOLVED, "no route is known to the destination")
+            return self._failure("unresolved", Refusal(errors.UPSTREAM_BROKEN, "the destination has no known route"))
+        record.endpoint = leg.name
+        try:
+            pulled = [chunk async for chunk in self._outside.picker.pull_body(picked.response_id)]
+        except KinferenceError as error:
+            await ticket.abort(AbortReason.PULL_FAILED, type(error).__name__)
+            return self._failure("pull", errors.refusal_of(error))
+        body, hide_usage = self._with_usage(pulled)
+        sent_at = self._outside.clock.now()
+        outcome = await self._send(leg, body, ticket)
+        record.upstream_s += self._outside.clock.now() - sent_at
+        if isinstance(outcome, _Failure):
+            return outcome
+        return Delivery(outcome, ticket, sent_at, picked.body_total_bytes, hide_usage)
+
+    def _with_usage(self, pulled: Sequence[bytes]) -> tuple[Sequence[bytes], bool]:
+        """Ask for a stream's usage where the client did not, so that every answer can be accounted for."""
+        if self._order.api not in _STREAMS_USAGE_ON_REQUEST:
+            return pulled, False
+        whole = pulled[0] if len(pulled) == 1 else b"".join(pulled)
+        if b'"stream"' not in whole:
+            return (whole,), False
+        parsed = detect.parse(whole, self._order.inbound.path)
+        if not parsed.streaming or parsed.include_usage:
+            return (whole,), False
+        asking = patch.set_include_usage(whole)
+        return (asking,), asking is not whole
+
+    async def _send(self, leg: Leg, body: Sequence[bytes], ticket: Ticket) -> UpstreamAnswer | _Failure:
+        request = UpstreamRequest("POST", leg.origin, leg.target, leg.headers, body, self._options.timeouts)
+        sent_at = self._outside.clock.now()
+        ticket.is_dispatched = True
+        try:
+            self._answer = answer = await self._outside.upstream.send(request)
+            if verdict.is_success(answer.status):
+                return answer
+            error = await verdict.read_error(answer, leg)
+        except (UpstreamUnreachable, UpstreamCut, UpstreamTimeout) as error_:
+            return await self._no_answer(error_, ticket, self._outside.clock.now() - sent_at)
+        return await self._error_answer(error, leg, ticket, self._outside.clock.now() - sent_at)
+
+    async def _no_answer(self, error: KinferenceError, ticket: Ticket, waited: Seconds) -> _Failure:
+        _log.warning("%s: %s", self._record.request_id, error)
+        if isinstance(error, UpstreamTimeout):
+            await ticket.began(waited, _SLOW_STATUS)
+            await ticket.abort(AbortReason.UNSPECIFIED, "the destination stayed silent")
+            told = Refusal(errors.UPSTREAM_SLOW, "the destination did not answer in time")
+            return self._failure("timeout", told, is_final=True)
+        await ticket.began(waited, _UNREACHABLE_STATUS)
+        was_reached = isinstance(error, UpstreamCut)
+        reason = AbortReason.UNSPECIFIED if was_reached else AbortReason.NOT_DISPATCHED
+        await ticket.abort(reason, "the destination gave no answer")
+        return self._failure("unreachable", Refusal(errors.UPSTREAM_BROKEN, "the destination could not be reached"))
+
+    async def _error_answer(self, error: ErrorAnswer, leg: Leg, ticket: Ticket, waited: Seconds) -> _Failure:
+        blame = verdict.blame(error, leg)
+        await ticket.began(waited, error.status)
+        is_ours = leg.is_provider and blame in (Blame.CREDENTIAL, Blame.ACCOUNT)
+        reason = AbortReason.BACKEND_UNAUTHORIZED if is_ours else AbortReason.UNSPECIFIED
+        await ticket.abort(reason, f"the destination answered {error.status}")
+        told = verdict.told_to_client(error, blame)
+        if blame is Blame.CLIENT:
+            return _Failure(told, is_final=True)
+        return self._failure(blame.name.lower(), told)
+
+    def _failure(self, kind: str, told: Refusal | ErrorAnswer, *, is_final: bool = False) -> _Failure:
+        self._outside.metrics.count(GATEWAY_FAILURES, kind)
+        return _Failure(told, is_final)

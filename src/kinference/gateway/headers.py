@@ -1,0 +1,87 @@
+"""Which header fields cross the gateway, in each direction."""
+
+import re
+
+from kinference.gateway.auth import CREDENTIAL_FIELDS
+from kinference.ports import Headers
+from kinference.wire.exchange import header
+
+_HOP_BY_HOP = frozenset(
+    {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"proxy-connection"}
+)
+_OURS = frozenset({b"host", b"content-length", b"accept-encoding", b"expect", b"x-request-id", b"via", b"forwarded"})
+_SECRET = frozenset({b"authorization", b"cookie", b"proxy-authorization", b"proxy-authenticate", *CREDENTIAL_FIELDS})
+_NEVER_TO_ENGINES = _HOP_BY_HOP | _OURS | _SECRET
+_NEVER_PREFIXES = (b"x-forwarded-", b"x-kinference-")
+
+_TO_PROVIDERS = frozenset(
+    {
+        b"accept",
+        b"anthropic-beta",
+        b"anthropic-version",
+        b"baggage",
+        b"content-type",
+        b"idempotency-key",
+        b"traceparent",
+        b"tracestate",
+        b"user-agent",
+    }
+)
+_TO_CLIENTS = frozenset(
+    {
+        b"content-encoding",
+        b"content-language",
+        b"content-type",
+        b"openai-processing-ms",
+        b"retry-after",
+        b"retry-after-ms",
+        b"x-should-retry",
+    }
+)
+
+_REQUEST_ID = re.compile(rb"[!-~]{1,256}")
+
+
+def _own(request_id: str) -> Headers:
+    # identity, because usage is read from the answer as it passes by
+    return ((b"x-request-id", request_id.encode()), (b"accept-encoding", b"identity"))
+
+
+def to_engine(received: Headers, request_id: str) -> Headers:
+    """Everything an engine of ours may see: all but hop-by-hop fields, credentials and cookies."""
+    named = header(received, b"connection") or b""
+    per_connection = {token.strip().lower() for token in named.split(b",")}
+    kept = [
+        (name, value)
+        for name, value in received
+        if name not in _NEVER_TO_ENGINES and name not in per_connection and not name.startswith(_NEVER_PREFIXES)
+    ]
+    return (*kept, *_own(request_id))
+
+
+def to_provider(received: Headers, request_id: str) -> Headers:
+    """What a provider may see: a short list, because what it learns it keeps."""
+    kept = [(name, value) for name, value in received if name in _TO_PROVIDERS]
+    return (*kept, *_own(request_id))
+
+
+def to_client(received: Headers) -> Headers:
+    """What a client may see of a destination's answer: a short list, so that no inside name leaks."""
+    return [(name, value) for name, value in received if name in _TO_CLIENTS]
+
+
+def request_id_of(received: Headers) -> str | None:
+    """The client's own request id, if it is one: visible ASCII of a sane length."""
+    value = header(received, b"x-request-id")
+    return value.decode("ascii") if value is not None and _REQUEST_ID.fullmatch(value) else None
+
+
+def is_event_stream(received: Headers) -> bool:
+    """Whether an answer is a stream of server-sent events."""
+    return (header(received, b"content-type") or b"").lower().startswith(b"text/event-stream")
+
+
+def content_length(received: Headers) -> int | None:
+    """The declared length of a body; None when absent or not a number."""
+    value = header(received, b"content-length")
+    return int(value) if value is not None and value.isdigit() else None

@@ -1,0 +1,36 @@
+"""What the gateway is given: the outside behind ports, and its limits."""
+
+from dataclasses import dataclass, field
+
+from kinference.gateway.auth import ClientKey
+from kinference.gateway.backends import Directory
+from kinference.ids import Seconds
+from kinference.observe.metrics import Metrics
+from kinference.ports import Clock, Picker, Upstream, UpstreamTimeouts
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayOptions:
+    """Who may come in, how much they may bring and how long things may take."""
+
+    keys: tuple[ClientKey, ...] = ()
+    allow_unauthenticated: bool = True
+    body_bytes_max: int = 32 * 1024 * 1024
+    chunk_bytes_max: int = 1024 * 1024
+    """What one push message may carry."""
+    attempts_max: int = 3
+    """Destinations tried for one request, as long as the client has had no byte of an answer."""
+    keep_alive: Seconds = 15.0
+    """How long a stream may be silent before the client is told that it is still alive."""
+    timeouts: UpstreamTimeouts = field(default_factory=UpstreamTimeouts)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Everything that the gateway talks to."""
+
+    picker: Picker
+    upstream: Upstream
+    clock: Clock
+    metrics: Metrics
+    directory: Directory

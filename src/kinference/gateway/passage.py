@@ -1,0 +1,197 @@
+"""What of an answer goes to the client, and what is learned as it passes. Decides only: `relay` moves the bytes.
+
+Two kinds of answer, one interface: a stream of events, which can be closed with an error of the client's own dialect,
+and anything else, which can only be broken off.
+"""
+
+from typing import Protocol
+
+import msgspec
+
+from kinference.errors import UpstreamCut
+from kinference.gateway.itl import InterTokenGaps
+from kinference.ids import Seconds
+from kinference.shapes.sse import Event, EventTooLong, SseReader, emit
+from kinference.shapes.usage import Usage, read_usage
+from kinference.shapes.watch import Kind, StreamWatcher
+from kinference.vocabulary import Api
+
+BROKEN_CODE = "upstream_closed"
+BROKEN_MESSAGE = "the destination closed its answer before the end"
+UNARY_KEPT_MAX = 8 * 1024 * 1024
+"""A longer unary answer is relayed without reading its usage."""
+BYTES_PER_TOKEN = 4
+"""For estimates, where the destination counted nothing."""
+_EVENT_ENDS = (b"\n\n", b"\n\r\n", b"\r\r")
+
+
+class Passage(Protocol):
+    """One answer on its way through."""
+
+    def feed(self, chunk: bytes, now: Seconds) -> bytes:
+        """Take a chunk in; what goes out for it now. Raises UpstreamCut for what cannot be an answer."""
+        ...
+
+    def close(self) -> bytes:
+        """The destination ended its answer: what was still held."""
+        ...
+
+    def is_whole(self, *, cut: bool) -> bool:
+        """Whether what came is all of an answer, given whether it was cut off."""
+        ...
+
+    def has_failed(self) -> bool:
+        """Whether the destination itself reported an error inside its answer."""
+        ...
+
+    def farewell(self) -> bytes | None:
+        """What tells the client that the answer broke off; None when only breaking the connection can."""
+        ...
+
+    def keep_alive(self) -> bytes:
+        """What tells the client that the answer is still coming; b"" when nothing may be said now."""
+        ...
+
+    def usage(self) -> Usage | None:
+        """What the destination counted."""
+        ...
+
+    def estimated_tokens(self) -> int:
+        """Completion tokens, for when the destination did not count them."""
+        ...
+
+    def gaps(self) -> tuple[int, ...]:
+        """The inter-token histogram, empty without a gap."""
+        ...
+
+
+class PlainPassage:
+    """An answer in one piece."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._kept: list[bytes] = []
+        self._bytes = 0
+
+    def feed(self, chunk: bytes, now: Seconds) -> bytes:  # noqa: ARG002 - a whole answer has no tempo
+        self._bytes += len(chunk)
+        self._kept.append(chunk)
+        if self._bytes > UNARY_KEPT_MAX:
+            self._kept.clear()
+        return chunk
+
+    def close(self) -> bytes:
+        return b""
+
+    def is_whole(self, *, cut: bool) -> bool:
+        return not cut
+
+    def has_failed(self) -> bool:
+        return False
+
+    def farewell(self) -> bytes | None:
+        return None
+
+    def keep_alive(self) -> bytes:
+        return b""
+
+    def usage(self) -> Usage | None:
+        return read_usage(self._api, b"".join(self._kept))
+
+    def estimated_tokens(self) -> int:
+        return 0 if self._api is Api.OPENAI_EMBEDDINGS else self._bytes // BYTES_PER_TOKEN
+
+    def gaps(self) -> tuple[int, ...]:
+        return ()
+
+
+class EventPassage:
+    """A stream of server-sent events.
+
+    Bytes go out as they come in, also in the middle of an event. Only where the client must not see the usage that we
+    asked for do whole events go out.
+    """
+
+    def __init__(self, api: Api, *, hide_usage: bool) -> None:
+        self._api, self._hide_usage = api, hide_usage
+        self._reader, self._watcher = SseReader(), StreamWatcher(api)
+        self._gaps = InterTokenGaps()
+        self._token_at: Seconds | None = None
+        self._events = 0
+        self._sent_end = b"\n\n"  # a stream begins as if after an event
+
+    def feed(self, chunk: bytes, now: Seconds) -> bytes:
+        try:
+            events = self._reader.feed(chunk)
+        except EventTooLong as error:
+            raise UpstreamCut(str(error)) from error
+        shown = [event.raw for event in events if self._shows(event, now)]
+        if self._hide_usage:
+            return b"".join(shown)
+        self._sent_end = (self._sent_end + chunk)[-len(b"\n\r\n") :]
+        return chunk
+
+    def _shows(self, event: Event, now: Seconds) -> bool:
+        self._events += bool(event.data)
+        kind = self._watcher.watch(event)
+        if kind is Kind.CONTENT:
+            if self._token_at is not None:
+                self._gaps.add((now - self._token_at) * 1000)
+            self._token_at = now
+        return kind is not Kind.USAGE
+
+    def close(self) -> bytes:
+        tail = self._reader.tail()
+        if tail is None:
+            return b""
+        kind = self._watcher.watch_tail(tail)
+        return tail.raw if self._hide_usage and kind is not Kind.USAGE else b""
+
+    def is_whole(self, *, cut: bool) -> bool:  # noqa: ARG002 - what counts is what the stream itself says of its end
+        return self._watcher.is_complete or self._watcher.is_failed
+
+    def has_failed(self) -> bool:
+        return self._watcher.is_failed
+
+    def farewell(self) -> bytes | None:
+        """An error in the client's dialect, and none of the signs of a good end."""
+        gap = b"" if self._is_between_events() else b"\n\n"
+        return gap + _FAREWELLS.get(self._api, _openai_farewell)(self._events)
+
+    def keep_alive(self) -> bytes:
+        if not self._is_between_events():
+            return b""
+        return emit("ping", b'{"type":"ping"}') if self._api is Api.ANTHROPIC_MESSAGES else b": keep-alive\n\n"
+
+    def _is_between_events(self) -> bool:
+        return self._sent_end.endswith(_EVENT_ENDS)
+
+    def usage(self) -> Usage | None:
+        return self._watcher.usage
+
+    def estimated_tokens(self) -> int:
+        return self._watcher.content_events
+
+    def gaps(self) -> tuple[int, ...]:
+        return self._gaps.counts()
+
+
+def _openai_farewell(_events: int) -> bytes:
+    error = {"message": BROKEN_MESSAGE, "type": "server_error", "param": None, "code": BROKEN_CODE}
+    return emit("", msgspec.json.encode({"error": error}))
+
+
+def _anthropic_farewell(_events: int) -> bytes:
+    error = {"type": "api_error", "message": BROKEN_MESSAGE}
+    return emit("error", msgspec.json.encode({"type": "error", "error": error}))
+
+
+def _responses_farewell(events: int) -> bytes:
+    """Numbered as the next event: those of a Responses stream count from 0."""
+    error = {"code": BROKEN_CODE, "message": BROKEN_MESSAGE}
+    response = {"object": "response", "status": "failed", "error": error, "output": []}
+    failed = {"type": "response.failed", "sequence_number": events, "response": response}
+    return emit("response.failed", msgspec.json.encode(failed))
+
+
+_FAREWELLS = {Api.ANTHROPIC_MESSAGES: _anthropic_farewell, Api.OPENAI_RESPONSES: _responses_farewell}

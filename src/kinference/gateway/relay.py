@@ -1,0 +1,94 @@
+"""The pump: an answer's bytes from the destination to the client, each chunk as it comes.
+
+The loop moves bytes and nothing else; what they mean is the passage's business.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+
+from kinference.errors import ClientGone, UpstreamCut, UpstreamTimeout
+from kinference.gateway.access_log import End
+from kinference.gateway.passage import Passage
+from kinference.ids import Seconds
+from kinference.ports import Clock, UpstreamAnswer
+from kinference.wire.exchange import Exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Pipe:
+    """Both ends of one relay and what lies between."""
+
+    exchange: Exchange
+    answer: UpstreamAnswer
+    passage: Passage
+    clock: Clock
+    keep_alive: Seconds
+
+
+class Relay:
+    """One answer's relay, from after its head to its end. `end` is true at any moment, also after a cancellation."""
+
+    def __init__(self, pipe: Pipe, on_first_byte: Callable[[Seconds], Coroutine[None, None, None]]) -> None:
+        self._pipe = pipe
+        self._on_first_byte = on_first_byte
+        self._writing = asyncio.Lock()
+        self._quiet_since = pipe.clock.now()
+        self.first_byte_at: Seconds | None = None
+        self.end = End.CLIENT_CLOSED
+
+    async def run(self) -> None:
+        """Relay to the end, whatever the end is. Raises nothing but its own cancellation."""
+        async with asyncio.TaskGroup() as tasks:
+            keeper = tasks.create_task(self._keep_alive())
+            try:
+                self.end = await self._pump(tasks)
+            except ClientGone:
+                self.end = End.CLIENT_CLOSED
+            finally:
+                keeper.cancel()
+
+    async def _pump(self, tasks: asyncio.TaskGroup) -> End:
+        passage, clock = self._pipe.passage, self._pipe.clock
+        try:
+            async for chunk in self._pipe.answer.chunks():
+                now = self._quiet_since = clock.now()
+                if self.first_byte_at is None:
+                    self.first_byte_at = now
+                    tasks.create_task(self._on_first_byte(now))
+                await self._write(passage.feed(chunk, now))
+        except (UpstreamCut, UpstreamTimeout):
+            return await self._finish(passage.is_whole(cut=True))
+        await self._write(passage.close())
+        return await self._finish(passage.is_whole(cut=False))
+
+    async def _finish(self, is_whole: bool) -> End:
+        exchange = self._pipe.exchange
+        if is_whole:
+            await exchange.finish()
+            return End.UPSTREAM_ERROR if self._pipe.passage.has_failed() else End.OK
+        farewell = self._pipe.passage.farewell()
+        if farewell is None:
+            exchange.abort()
+        else:
+            await self._write(farewell)
+            await exchange.finish()
+        return End.UPSTREAM_CUT
+
+    async def _write(self, chunk: bytes) -> None:
+        if chunk:
+            async with self._writing:
+                await self._pipe.exchange.write(chunk)
+
+    async def _keep_alive(self) -> None:
+        """Say something whenever the stream has been silent for long, so that no proxy in between gives it up."""
+        clock, patience = self._pipe.clock, self._pipe.keep_alive
+        while True:
+            await asyncio.sleep(max(self._quiet_since + patience - clock.now(), 0))
+            if clock.now() - self._quiet_since < patience:
+                continue
+            self._quiet_since = clock.now()
+            try:
+                await self._write(self._pipe.passage.keep_alive())
+            except ClientGone:
+                return  # the pump learns of it by itself

@@ -1,0 +1,62 @@
+"""Our side of the answer: the head fields that every answer carries, and errors in the client's dialect."""
+
+from kinference.gateway import errors
+from kinference.gateway.access_log import End, Record
+from kinference.gateway.errors import Refusal
+from kinference.gateway.routes import Dialect
+from kinference.gateway.verdict import ErrorAnswer
+from kinference.ports import Clock, Headers
+from kinference.wire.exchange import Exchange, respond
+
+JSON = b"application/json"
+
+
+class Reply:
+    """The answer to one request, until its body."""
+
+    def __init__(self, exchange: Exchange, dialect: Dialect, record: Record, clock: Clock) -> None:
+        self.exchange = exchange
+        self._dialect, self._record, self._clock = dialect, record, clock
+
+    async def start(self, status: int, fields: Headers) -> None:
+        """Send the head of an answer whose body follows."""
+        common = self._common(status)
+        await self.exchange.start(status, (*fields, *common))
+
+    async def json(self, body: bytes) -> None:
+        """Send a whole answer of our own."""
+        common = self._common(200)
+        self._record.end = End.OK
+        await respond(self.exchange, 200, body, JSON, *common)
+
+    async def refuse(self, refusal: Refusal, *extra: tuple[bytes, bytes]) -> None:
+        """Send an error of our own."""
+        status = refusal.fault.status
+        common = self._common(status)
+        self._record.end = End.REFUSED
+        body = errors.body(refusal, self._dialect, self._record.request_id)
+        await respond(self.exchange, status, body, JSON, *errors.headers(refusal), *extra, *common)
+
+    async def pass_on(self, error: ErrorAnswer) -> None:
+        """Send a destination's error."""
+        length = (b"content-length", str(len(error.body)).encode())
+        await self.start(error.status, (*error.headers, length))
+        self._record.end = End.UPSTREAM_ERROR
+        await self.exchange.write(error.body)
+        await self.exchange.finish()
+
+    def _common(self, status: int) -> Headers:
+        """What every answer carries. Nothing of ours but bytes on their way happens after it is made."""
+        record = self._record
+        record.status = status
+        record.set_overhead(self._clock.now())
+        request_id = record.request_id.encode()
+        fields = [
+            (b"x-request-id", request_id),
+            (b"x-kinference-overhead-ms", f"{record.overhead_ms:.3f}".encode()),
+        ]
+        if self._dialect is Dialect.ANTHROPIC:
+            fields.append((b"request-id", request_id))
+        if record.endpoint:
+            fields.append((b"x-kinference-endpoint", record.endpoint.encode()))
+        return fields

@@ -1,0 +1,74 @@
+"""The HTTP surface in one table: which path takes which methods, speaks which API and is answered how."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from kinference.vocabulary import Api
+
+
+class Dialect(Enum):
+    """Whose shape our own errors and lists are written in."""
+
+    OPENAI = auto()
+    ANTHROPIC = auto()
+
+
+class Duty(Enum):
+    """What a route does."""
+
+    INFER = auto()
+    LIST_MODELS = auto()
+    SHOW_MODEL = auto()
+    HEALTH = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One line of the table. `api` is the shape of the bodies; only what infers has one."""
+
+    duty: Duty
+    methods: tuple[str, ...]
+    api: Api | None = None
+    runs_prompt: bool = True
+    """Whether an engine computes the prompt, so that its time and its prefix cache tell something."""
+
+    @property
+    def allow(self) -> bytes:
+        """The `allow` header of a 405."""
+        return ", ".join(self.methods).encode()
+
+
+def _infer(api: Api, *, runs_prompt: bool = True) -> Route:
+    return Route(Duty.INFER, ("POST",), api, runs_prompt)
+
+
+ROUTES = {
+    "/": Route(Duty.HEALTH, ("HEAD",)),
+    "/health": Route(Duty.HEALTH, ("GET", "HEAD")),
+    "/v1/models": Route(Duty.LIST_MODELS, ("GET",)),
+    "/v1/chat/completions": _infer(Api.OPENAI_CHAT),
+    "/v1/completions": _infer(Api.OPENAI_COMPLETIONS),
+    "/v1/responses": _infer(Api.OPENAI_RESPONSES),
+    "/v1/embeddings": _infer(Api.OPENAI_EMBEDDINGS),
+    "/v1/messages": _infer(Api.ANTHROPIC_MESSAGES),
+    "/v1/messages/count_tokens": _infer(Api.ANTHROPIC_MESSAGES, runs_prompt=False),
+}
+
+MODEL_PREFIX = "/v1/models/"
+"""What follows is a model's id, slashes and all."""
+_ONE_MODEL = Route(Duty.SHOW_MODEL, ("GET",))
+
+
+def find(path: str) -> Route | None:
+    """The route of a path; None when there is none."""
+    route = ROUTES.get(path)
+    if route is None and path.startswith(MODEL_PREFIX) and len(path) > len(MODEL_PREFIX):
+        return _ONE_MODEL
+    return route
+
+
+def dialect_of(path: str, *, anthropic_version: bool) -> Dialect:
+    """The dialect to answer in, also where no route matches: by path, then by what the client says of itself."""
+    if path.startswith("/v1/messages") or anthropic_version:
+        return Dialect.ANTHROPIC
+    return Dialect.OPENAI

@@ -1,0 +1,118 @@
+"""The HTTP data plane: each request by its route, from the first byte in to the last report out."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from urllib.parse import unquote
+from uuid import uuid4
+
+from kinference.errors import ClientGone, KinferenceError
+from kinference.gateway import access_log, errors, headers, listing
+from kinference.gateway.access_log import End, Record
+from kinference.gateway.auth import Caller, Keyring
+from kinference.gateway.backends import Inbound
+from kinference.gateway.delivery import Deliverer
+from kinference.gateway.dispatch import Delivery, Dispatch, Order
+from kinference.gateway.errors import Refusal
+from kinference.gateway.ingress import HeldBody
+from kinference.gateway.options import GatewayOptions, Outside
+from kinference.gateway.reply import Reply
+from kinference.gateway.routes import MODEL_PREFIX, Dialect, Duty, Route, dialect_of, find
+from kinference.gateway.verdict import ErrorAnswer
+from kinference.wire.exchange import Exchange, header, respond
+
+_LOGGED_PATH_MAX = 200
+
+
+class Gateway:
+    """Serves the clients' APIs. Knows a picker, an upstream and a directory, and not what is behind them."""
+
+    def __init__(self, outside: Outside, options: GatewayOptions) -> None:
+        self._outside, self._options = outside, options
+        self._keyring = Keyring(options.keys, allow_unauthenticated=options.allow_unauthenticated)
+
+    async def handle(self, exchange: Exchange) -> None:
+        """Serve one request: the entry point for the HTTP carrier."""
+        route = find(exchange.path)
+        if route is not None and route.duty is Duty.HEALTH and exchange.method in route.methods:
+            await respond(exchange, 200, b"", b"text/plain")
+            return
+        request_id = headers.request_id_of(exchange.headers) or f"req_{uuid4().hex}"
+        record = Record(request_id, exchange.path[:_LOGGED_PATH_MAX], exchange.accepted_at)
+        version = header(exchange.headers, b"anthropic-version")
+        dialect = dialect_of(exchange.path, anthropic_version=version is not None)
+        reply = Reply(exchange, dialect, record, self._outside.clock)
+        try:
+            await self._serve(route, reply, record, dialect)
+        except (ClientGone, asyncio.CancelledError):
+            record.end = End.CLIENT_CLOSED
+            raise
+        finally:
+            access_log.write(record, self._outside.clock.now(), self._outside.metrics)
+
+    async def _serve(self, route: Route | None, reply: Reply, record: Record, dialect: Dialect) -> None:
+        exchange = reply.exchange
+        if route is None:
+            await reply.refuse(Refusal(errors.NOT_FOUND, "no such path here"))
+            return
+        if exchange.method not in route.methods:
+            refusal = Refusal(errors.METHOD_NOT_ALLOWED, f"{exchange.method[:16]} is not served here")
+            await reply.refuse(refusal, (b"allow", route.allow))
+            return
+        caller = self._keyring.identify(exchange.headers)
+        if caller is None:
+            await reply.refuse(Refusal(errors.UNAUTHENTICATED, "no valid API key was given"))
+            return
+        record.tenant = caller.tenant
+        if route.duty is Duty.LIST_MODELS:
+            await self._list_models(reply, caller, dialect)
+        elif route.duty is Duty.SHOW_MODEL:
+            await self._show_model(reply, caller, dialect)
+        else:
+            await self._infer(route, reply, record, caller)
+
+    async def _list_models(self, reply: Reply, caller: Caller, dialect: Dialect) -> None:
+        directory = self._outside.directory
+        shown = (
+            model for model in directory.models() if not model.is_glob and directory.allows(caller.tenant, model.id)
+        )
+        await reply.json(listing.of_many(shown, dialect))
+
+    async def _show_model(self, reply: Reply, caller: Caller, dialect: Dialect) -> None:
+        directory = self._outside.directory
+        name = unquote(reply.exchange.path[len(MODEL_PREFIX) :])
+        found = next((model for model in directory.models() if model.id == name and not model.is_glob), None)
+        if found is None or not directory.allows(caller.tenant, name):
+            await reply.refuse(Refusal(errors.UNKNOWN_MODEL, "no such model is served here"))
+            return
+        await reply.json(listing.of_one(found, dialect))
+
+    async def _infer(self, route: Route, reply: Reply, record: Record, caller: Caller) -> None:
+        exchange, api = reply.exchange, route.api
+        assert api is not None, "what infers has an API"
+        record.api = api.value
+        body = HeldBody(
+            bytes_max=self._options.body_bytes_max,
+            piece_bytes_max=self._options.chunk_bytes_max,
+            declared=headers.content_length(exchange.headers),
+        )
+        inbound = Inbound(exchange.path, exchange.query, exchange.headers, record.request_id)
+        dispatch = Dispatch(self._outside, self._options, record, Order(api, caller, inbound, body))
+        try:
+            outcome = await _outcome(dispatch, body.arriving(exchange.body()))
+            if isinstance(outcome, Delivery):
+                await Deliverer(self._outside, self._options, record, route).deliver(outcome, reply)
+            elif isinstance(outcome, Refusal):
+                await reply.refuse(outcome)
+            else:
+                await reply.pass_on(outcome)
+        finally:
+            await dispatch.close()
+
+
+async def _outcome(dispatch: Dispatch, arriving: AsyncIterator[bytes]) -> Delivery | Refusal | ErrorAnswer:
+    try:
+        return await dispatch.run(arriving)
+    except ClientGone:
+        raise
+    except KinferenceError as error:
+        return errors.refusal_of(error)

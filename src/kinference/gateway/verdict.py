@@ -1,0 +1,110 @@
+"""What an answer that is not a success means: whose fault it is, and what the client gets to see of it."""
+
+import zlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from kinference.errors import UpstreamCut, UpstreamTimeout
+from kinference.gateway import errors, headers
+from kinference.gateway.backends import Leg
+from kinference.gateway.errors import Refusal
+from kinference.ports import Headers, UpstreamAnswer
+from kinference.wire.exchange import header
+
+ERROR_BODY_MAX = 1024 * 1024
+"""A longer error is told by its status alone."""
+_OVERLOAD = frozenset({429, 500, 502, 503, 504, 529})
+_ACCOUNT_MARKS = (b"credit balance", b"insufficient_quota", b"billing_error", b"exceeded your current quota")
+_REDACTED = b"[redacted]"
+_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
+
+
+class Blame(Enum):
+    """Whose fault a failed answer is, and so what to do with it."""
+
+    CLIENT = auto()
+    """Relayed as it is."""
+    DESTINATION = auto()
+    """Another destination may do better."""
+    CREDENTIAL = auto()
+    """It refused the gateway's own credential, about which the client can do nothing."""
+    ACCOUNT = auto()
+    """The gateway's account there is out of money or quota."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorAnswer:
+    """A destination's error, read whole."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+def is_success(status: int) -> bool:
+    """Whether an answer is worth relaying byte by byte. A redirect is none: nobody here follows one."""
+    return 200 <= status < 300  # noqa: PLR2004 - what 2xx means
+
+
+async def read_error(answer: UpstreamAnswer, leg: Leg) -> ErrorAnswer:
+    """Read a failed answer whole, decoded and without our credential, and give its connection back."""
+    try:
+        body = await _read(answer.chunks())
+    except (UpstreamCut, UpstreamTimeout):
+        body = b""
+    finally:
+        await answer.close()
+    if header(answer.headers, b"content-encoding") is not None:
+        body = _decode(body)
+    if leg.secret:
+        body = body.replace(leg.secret.encode(), _REDACTED)
+    kept = [(name, value) for name, value in headers.to_client(answer.headers) if name != b"content-encoding"]
+    return ErrorAnswer(answer.status, kept, body)
+
+
+async def _read(chunks: AsyncIterator[bytes]) -> bytes:
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > ERROR_BODY_MAX:
+            return b""
+    return bytes(body)
+
+
+def _decode(body: bytes) -> bytes:
+    """Undo gzip or deflate within bounds; what cannot be read is told by its status alone."""
+    inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
+    try:
+        plain = inflater.decompress(body, ERROR_BODY_MAX)
+    except zlib.error:
+        return b""
+    return plain if inflater.eof else b""
+
+
+def blame(answer: ErrorAnswer, leg: Leg) -> Blame:
+    """Whose fault it is."""
+    is_account = answer.status == 402 or any(mark in answer.body for mark in _ACCOUNT_MARKS)  # noqa: PLR2004 - HTTP
+    if leg.is_provider and is_account:
+        return Blame.ACCOUNT
+    if answer.status in (401, 403):  # no credential of the client's ever got there
+        return Blame.CREDENTIAL
+    if answer.status in _OVERLOAD or answer.status < errors.BAD_REQUEST.status:
+        return Blame.DESTINATION
+    return Blame.CLIENT
+
+
+def told_to_client(answer: ErrorAnswer, fault: Blame) -> ErrorAnswer | Refusal:
+    """What is left for the client when no other destination did better."""
+    if fault is Blame.CREDENTIAL:
+        return Refusal(errors.UPSTREAM_AUTH, "the destination refused the gateway's credential")
+    if fault is Blame.ACCOUNT:
+        return Refusal(errors.UPSTREAM_ACCOUNT, "the gateway's account at the destination cannot be used")
+    if answer.status < errors.BAD_REQUEST.status:
+        return Refusal(errors.UPSTREAM_BROKEN, f"the destination answered {answer.status}, which is no answer")
+    is_json = b"json" in (header(answer.headers, b"content-type") or b"").lower()
+    if is_json and answer.body:
+        return answer
+    retry_after = header(answer.headers, b"retry-after") or b""
+    seconds = float(retry_after) if retry_after.isdigit() else None
+    return Refusal(errors.of_status(answer.status), f"the destination answered {answer.status}", seconds)

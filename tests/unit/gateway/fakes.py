@@ -1,0 +1,225 @@
+"""The outside of the gateway, scripted: what stands behind its ports in unit tests."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kinference.errors import ClientGone, KinferenceError, UpstreamCut
+from kinference.gateway.backends import BackendRoute, Directory, EndpointRoute, ServedModel
+from kinference.gateway.options import Outside
+from kinference.ids import Address, ObjectRef, ResponseId, StreamId
+from kinference.observe.metrics import Metrics
+from kinference.ports import (
+    FinalTokenReport,
+    FirstTokenReport,
+    Headers,
+    LocalTarget,
+    PickArguments,
+    PickResult,
+    ProviderTarget,
+    PushedBody,
+    PushMetadata,
+    UpstreamRequest,
+)
+from kinference.vocabulary import AbortReason, Api, Outcome
+
+JSON: Headers = ((b"content-type", b"application/json"),)
+EVENTS: Headers = ((b"content-type", b"text/event-stream"),)
+ENGINE_A, ENGINE_B = LocalTarget(Address("10.0.0.1:8000")), LocalTarget(Address("10.0.0.2:8000"))
+PROVIDER = ProviderTarget(ObjectRef("default", "cloud"))
+PROVIDER_KEY = "sk-ours-secret"
+
+
+class ManualClock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def now(self) -> float:
+        return self.time
+
+    def wall(self) -> float:
+        return self.time
+
+
+class FakeExchange:
+    """One client request, and everything that the handler did to its answer."""
+
+    def __init__(
+        self,
+        path: str,
+        body: Sequence[bytes] = (),
+        *,
+        method: str = "POST",
+        headers: Headers = (),
+        leaves_after_writes: int | None = None,
+    ) -> None:
+        self.method, self.path, self.query, self.headers = method, path, "", headers
+        self.peer, self.accepted_at = "127.0.0.1", 100.0
+        self._body, self._leaves_after = body, leaves_after_writes
+        self.body_read = 0
+        self.status: int | None = None
+        self.sent_headers: Headers = ()
+        self.written: list[bytes] = []
+        self.is_finished = self.is_aborted = False
+
+    async def body(self) -> AsyncIterator[bytes]:
+        for chunk in self._body:
+            self.body_read += 1
+            yield chunk
+
+    async def start(self, status: int, headers: Headers) -> None:
+        assert self.status is None, "one head per answer"
+        self.status, self.sent_headers = status, headers
+
+    async def write(self, chunk: bytes) -> None:
+        assert self.status is not None
+        assert not self.is_finished
+        if self._leaves_after is not None and len(self.written) >= self._leaves_after:
+            raise ClientGone("left")
+        self.written.append(chunk)
+
+    async def finish(self) -> None:
+        assert not self.is_finished
+        self.is_finished = True
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+    @property
+    def answer(self) -> bytes:
+        return b"".join(self.written)
+
+    def field(self, name: bytes) -> bytes | None:
+        return next((value for field_, value in self.sent_headers if field_ == name), None)
+
+
+class FakeAnswer:
+    """What a destination answers. A chunk that is an error is raised in its place."""
+
+    def __init__(
+        self, status: int = 200, headers: Headers = JSON, chunks: Sequence[bytes | KinferenceError] = (b"{}",)
+    ) -> None:
+        self.status, self.headers = status, headers
+        self._chunks = chunks
+        self.on_chunk: Callable[[], None] = lambda: None
+        self.is_closed = False
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            self.on_chunk()
+            if isinstance(chunk, KinferenceError):
+                raise chunk
+            yield chunk
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class FakeUpstream:
+    """Answers each request with the next of its script."""
+
+    def __init__(self, *script: FakeAnswer | KinferenceError) -> None:
+        self._script: Iterator[FakeAnswer | KinferenceError] = iter(script)
+        self.requests: list[UpstreamRequest] = []
+
+    async def send(self, request: UpstreamRequest) -> FakeAnswer:
+        self.requests.append(request)
+        step = next(self._script)
+        if isinstance(step, KinferenceError):
+            raise step
+        return step
+
+    @property
+    def body(self) -> bytes:
+        """The body of the last request."""
+        return b"".join(self.requests[-1].body)
+
+    def field(self, name: bytes) -> list[bytes]:
+        """A header of the last request, as often as it was sent."""
+        return [value for field_, value in self.requests[-1].headers if field_ == name]
+
+
+class FakePicker:
+    """Picks by script and hands every body back as it came. The last step repeats."""
+
+    def __init__(self, *script: PickResult | LocalTarget | ProviderTarget | KinferenceError) -> None:
+        self._script = list(script) or [ENGINE_A]
+        self.push_error: KinferenceError | None = None
+        self.pull_error: KinferenceError | None = None
+        self.report_error: KinferenceError | None = None
+        self.pushed: list[bytes] = []
+        self.pieces: list[int] = []
+        self.metadata: list[PushMetadata] = []
+        self.picks: list[PickArguments] = []
+        self.first: list[FirstTokenReport] = []
+        self.final: list[FinalTokenReport] = []
+        self.aborted: list[tuple[ResponseId, AbortReason]] = []
+
+    async def push_body(self, chunks: AsyncIterator[bytes], metadata: PushMetadata) -> PushedBody:
+        body = b""
+        self.metadata.append(metadata)
+        async for chunk in chunks:
+            self.pieces.append(len(chunk))
+            body += chunk
+        if self.push_error is not None:
+            raise self.push_error
+        self.pushed.append(body)
+        return PushedBody(StreamId(len(self.pushed)), len(body))
+
+    async def pick(self, arguments: PickArguments) -> PickResult:
+        self.picks.append(arguments)
+        step = self._script.pop(0) if len(self._script) > 1 else self._script[0]
+        if isinstance(step, KinferenceError):
+            raise step
+        if isinstance(step, PickResult):
+            return step
+        return PickResult(Outcome.OK, "", "m", step, ResponseId(len(self.pushed)), len(self.pushed[-1]))
+
+    async def pull_body(self, response_id: ResponseId) -> AsyncIterator[bytes]:
+        if self.pull_error is not None:
+            raise self.pull_error
+        yield self.pushed[response_id - 1]
+
+    async def report_first_token(self, report: FirstTokenReport) -> bool:
+        self.first.append(report)
+        if self.report_error is not None:
+            raise self.report_error
+        return True
+
+    async def report_final_token(self, report: FinalTokenReport) -> bool:
+        self.final.append(report)
+        if self.report_error is not None:
+            raise self.report_error
+        return True
+
+    async def abort(
+        self, response_id: ResponseId, reason: AbortReason, detail: str = "", client_request_id: str = ""
+    ) -> bool:
+        self.aborted.append((response_id, reason))
+        return True
+
+
+def directory(*models: str) -> Directory:
+    """Every endpoint, one provider and the given models."""
+    routes = {PROVIDER.backend: BackendRoute(PROVIDER.backend, "https://cloud.test/v1", PROVIDER_KEY, Api.OPENAI_CHAT)}
+    served = tuple(ServedModel(name) for name in models or ("m",))
+    return Directory(lambda address: EndpointRoute(f"http://{address}"), routes.get, lambda: served)
+
+
+@dataclass
+class World:
+    """The gateway's outside, each part within reach of the test."""
+
+    picker: FakePicker = field(default_factory=FakePicker)
+    upstream: FakeUpstream = field(default_factory=FakeUpstream)
+    clock: ManualClock = field(default_factory=ManualClock)
+    metrics: Metrics = field(default_factory=Metrics)
+    directory: Directory = field(default_factory=directory)
+
+    @property
+    def outside(self) -> Outside:
+        return Outside(self.picker, self.upstream, self.clock, self.metrics, self.directory)
+
+
+CUT = UpstreamCut("http://10.0.0.1:8000 broke its answer off")

@@ -1,0 +1,70 @@
+import logging
+
+import pytest
+
+from kinference.gateway import access_log
+from kinference.gateway.access_log import End, Record
+from kinference.observe.metrics import Metrics
+
+
+def record() -> Record:
+    return Record(
+        "req_1",
+        "/v1/messages",
+        accepted_at=100.0,
+        api="anthropic_messages",
+        tenant="acme",
+        model="m",
+        endpoint="10.0.0.1:8000",
+        status=200,
+        end=End.OK,
+        attempts=2,
+        upstream_s=0.5,
+        ttft_ms=20.04,
+        prompt_tokens=7,
+        completion_tokens=3,
+        cached_tokens=4,
+    )
+
+
+def test_a_request_is_one_line_with_its_fields(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "kinference.gateway"):
+        access_log.write(record(), 102.0, Metrics())
+    (line,) = caplog.records
+    assert line.name == "kinference.gateway"
+    assert line.getMessage() == "/v1/messages 200 ok in 2000 ms"
+    fields = vars(line)
+    assert {name: fields[name] for name in ("request_id", "tenant", "model", "endpoint", "attempts", "outcome")} == {
+        "request_id": "req_1",
+        "tenant": "acme",
+        "model": "m",
+        "endpoint": "10.0.0.1:8000",
+        "attempts": 2,
+        "outcome": "ok",
+    }
+    assert (fields["ttft_ms"], fields["duration_ms"], fields["cached_tokens"]) == (20.0, 2000.0, 4)
+
+
+def test_a_request_is_counted_with_its_tokens() -> None:
+    metrics = Metrics()
+    access_log.write(record(), 102.0, metrics)
+    page = metrics.exposition().decode()
+    assert 'kinference_gateway_requests_total{api="anthropic_messages",outcome="ok",status="200"} 1.0' in page
+    assert 'kinference_gateway_tokens_total{kind="prompt"} 7.0' in page
+    assert 'kinference_gateway_tokens_total{kind="cached"} 4.0' in page
+    assert "kinference_gateway_time_to_first_token_seconds_count 1.0" in page
+
+
+def test_an_answer_without_a_first_byte_does_not_count_as_an_instant_one() -> None:
+    metrics, refused = Metrics(), record()
+    refused.ttft_ms = None
+    access_log.write(refused, 102.0, metrics)
+    assert "kinference_gateway_time_to_first_token_seconds_count 0.0" in metrics.exposition().decode()
+
+
+def test_our_own_time_is_all_but_the_wait_for_destinations() -> None:
+    measured = record()
+    measured.set_overhead(100.75)
+    assert measured.overhead_ms == 250.0
+    measured.set_overhead(100.1)
+    assert measured.overhead_ms == 0.0

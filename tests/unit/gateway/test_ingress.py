@@ -1,0 +1,41 @@
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kinference.errors import BudgetExceeded
+from kinference.gateway.ingress import HeldBody
+
+
+async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+def body(declared: int | None = None) -> HeldBody:
+    return HeldBody(bytes_max=10, piece_bytes_max=4, declared=declared)
+
+
+async def test_what_comes_in_is_passed_on_at_once_and_can_be_had_again() -> None:
+    held = body()
+    assert [piece async for piece in held.arriving(chunks(b"ab", b"c"))] == [b"ab", b"c"]
+    assert b"".join([piece async for piece in held.again()]) == b"abc"
+    assert b"".join([piece async for piece in held.again()]) == b"abc"
+    assert len(held) == 3
+
+
+async def test_a_chunk_over_the_push_limit_goes_on_in_pieces() -> None:
+    assert [piece async for piece in body().arriving(chunks(b"0123456789"))] == [b"0123", b"4567", b"89"]
+
+
+async def test_the_limit_itself_is_allowed_and_one_more_is_not() -> None:
+    held = body()
+    with pytest.raises(BudgetExceeded, match="10 bytes"):
+        assert [piece async for piece in held.arriving(chunks(b"01234", b"56789", b"!"))]
+    assert held.is_over
+
+
+async def test_a_declared_length_over_the_limit_is_refused_before_anything_is_read() -> None:
+    held = body(declared=11)
+    with pytest.raises(BudgetExceeded):
+        await anext(held.arriving(chunks(b"0")))
+    assert len(held) == 0

@@ -1,0 +1,55 @@
+import json
+
+from kinference.gateway import errors
+from kinference.gateway.access_log import End, Record
+from kinference.gateway.errors import Refusal
+from kinference.gateway.reply import Reply
+from kinference.gateway.routes import Dialect
+from kinference.gateway.verdict import ErrorAnswer
+from tests.unit.gateway.fakes import JSON, FakeExchange, ManualClock
+
+
+def reply(dialect: Dialect = Dialect.OPENAI) -> tuple[Reply, FakeExchange, Record]:
+    exchange, record, clock = FakeExchange("/v1/x"), Record("req_1", "/v1/x", 100.0), ManualClock()
+    clock.time = 100.0025
+    return Reply(exchange, dialect, record, clock), exchange, record
+
+
+async def test_every_answer_names_its_request_and_our_own_time() -> None:
+    answering, exchange, record = reply()
+    record.endpoint = "10.0.0.1:8000"
+    await answering.start(200, JSON)
+    assert exchange.sent_headers == (
+        *JSON,
+        (b"x-request-id", b"req_1"),
+        (b"x-kinference-overhead-ms", b"2.500"),
+        (b"x-kinference-endpoint", b"10.0.0.1:8000"),
+    )
+    assert record.status == 200
+
+
+async def test_a_refusal_is_whole_and_in_the_clients_dialect() -> None:
+    answering, exchange, record = reply(Dialect.ANTHROPIC)
+    await answering.refuse(Refusal(errors.OVERLOADED, "busy", 4.0), (b"allow", b"POST"))
+    assert exchange.status == 503
+    assert exchange.is_finished
+    assert exchange.field(b"retry-after") == b"4"
+    assert exchange.field(b"request-id") == b"req_1"
+    assert exchange.field(b"allow") == b"POST"
+    assert exchange.field(b"content-length") == str(len(exchange.answer)).encode()
+    assert json.loads(exchange.answer)["error"]["type"] == "overloaded_error"
+    assert record.end is End.REFUSED
+
+
+async def test_a_destinations_error_is_passed_on_byte_for_byte() -> None:
+    answering, exchange, record = reply()
+    await answering.pass_on(ErrorAnswer(422, JSON, b'{ "detail":1.0 }'))
+    assert (exchange.status, exchange.answer, exchange.is_finished) == (422, b'{ "detail":1.0 }', True)
+    assert record.end is End.UPSTREAM_ERROR
+
+
+async def test_an_answer_of_our_own_is_json() -> None:
+    answering, exchange, record = reply()
+    await answering.json(b"{}")
+    assert (exchange.status, exchange.field(b"content-type"), exchange.answer) == (200, b"application/json", b"{}")
+    assert record.end is End.OK

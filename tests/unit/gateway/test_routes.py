@@ -1,0 +1,65 @@
+import pytest
+
+from kinference.gateway.routes import ROUTES, Dialect, Duty, dialect_of, find
+from kinference.vocabulary import Api
+
+
+@pytest.mark.parametrize(
+    ("path", "api"),
+    [
+        ("/v1/chat/completions", Api.OPENAI_CHAT),
+        ("/v1/completions", Api.OPENAI_COMPLETIONS),
+        ("/v1/responses", Api.OPENAI_RESPONSES),
+        ("/v1/embeddings", Api.OPENAI_EMBEDDINGS),
+        ("/v1/messages", Api.ANTHROPIC_MESSAGES),
+        ("/v1/messages/count_tokens", Api.ANTHROPIC_MESSAGES),
+    ],
+)
+def test_each_api_has_its_path_and_takes_posts(path: str, api: Api) -> None:
+    route = find(path)
+    assert route is not None
+    assert (route.duty, route.api, route.allow) == (Duty.INFER, api, b"POST")
+
+
+def test_every_api_is_served_somewhere() -> None:
+    assert {route.api for route in ROUTES.values()} - {None} == set(Api)
+
+
+@pytest.mark.parametrize("path", ["/v1/models/m", "/v1/models/org/name", "/v1/models/a%2Fb"])
+def test_a_models_id_may_contain_slashes(path: str) -> None:
+    route = find(path)
+    assert route is not None
+    assert route.duty is Duty.SHOW_MODEL
+
+
+@pytest.mark.parametrize("path", ["/v1/models/", "/v2/chat/completions", "/v1/chat/completions/", "//", ""])
+def test_other_paths_lead_nowhere(path: str) -> None:
+    assert find(path) is None
+
+
+def test_the_head_of_the_root_and_health_are_served() -> None:
+    root, health = find("/"), find("/health")
+    assert root is not None
+    assert health is not None
+    assert root.methods == ("HEAD",)
+    assert health.allow == b"GET, HEAD"
+
+
+def test_counting_tokens_runs_no_prompt() -> None:
+    counting = find("/v1/messages/count_tokens")
+    assert counting is not None
+    assert not counting.runs_prompt
+
+
+@pytest.mark.parametrize(
+    ("path", "version", "dialect"),
+    [
+        ("/v1/messages", False, Dialect.ANTHROPIC),
+        ("/v1/messages/batches", False, Dialect.ANTHROPIC),
+        ("/v1/models", True, Dialect.ANTHROPIC),
+        ("/v1/models", False, Dialect.OPENAI),
+        ("/nowhere", False, Dialect.OPENAI),
+    ],
+)
+def test_the_dialect_follows_the_path_and_then_the_client(path: str, dialect: Dialect, *, version: bool) -> None:
+    assert dialect_of(path, anthropic_version=version) is dialect

@@ -1,0 +1,114 @@
+import gzip
+import zlib
+
+import pytest
+
+from kinference.gateway import verdict
+from kinference.gateway.backends import Leg
+from kinference.gateway.errors import Refusal
+from kinference.gateway.verdict import Blame, ErrorAnswer
+from kinference.ports import Headers
+from tests.unit.gateway.fakes import CUT, JSON, FakeAnswer
+
+ENGINE = Leg("10.0.0.1:8000", "http://10.0.0.1:8000", "/", ())
+CLOUD = Leg("default/cloud", "https://cloud.test", "/", (), is_provider=True, secret="sk-ours")
+CREDIT = b'{"error":{"message":"Your credit balance is too low"}}'
+
+
+def answered(status: int, body: bytes = b'{"error":{}}', headers: Headers = JSON) -> ErrorAnswer:
+    return ErrorAnswer(status, headers, body)
+
+
+@pytest.mark.parametrize(("status", "is_success"), [(200, True), (299, True), (199, False), (302, False), (400, False)])
+def test_only_2xx_is_relayed_byte_by_byte(status: int, *, is_success: bool) -> None:
+    assert verdict.is_success(status) is is_success
+
+
+async def test_an_error_is_read_whole_and_its_connection_given_back() -> None:
+    answer = FakeAnswer(400, JSON, (b'{"a"', b":1}"))
+    assert await verdict.read_error(answer, ENGINE) == ErrorAnswer(400, [*JSON], b'{"a":1}')
+    assert answer.is_closed
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(b'{"a":1}'), zlib.compress(b'{"a":1}')])
+async def test_h10_a_compressed_error_reaches_the_client_as_plain_text(packed: bytes) -> None:
+    headers = (*JSON, (b"content-encoding", b"gzip"))
+    error = await verdict.read_error(FakeAnswer(400, headers, (packed,)), ENGINE)
+    assert (error.body, error.headers) == (b'{"a":1}', [*JSON])
+
+
+@pytest.mark.parametrize("body", [b"not gzip", gzip.compress(b"x" * 100)[:-9], gzip.compress(bytes(2 << 20))])
+async def test_an_error_that_cannot_be_unpacked_within_bounds_is_told_by_its_status(body: bytes) -> None:
+    error = await verdict.read_error(FakeAnswer(400, ((b"content-encoding", b"gzip"),), (body,)), ENGINE)
+    assert error.body == b""
+
+
+async def test_an_endless_error_is_told_by_its_status() -> None:
+    answer = FakeAnswer(400, JSON, [bytes(1 << 20)] * 3)
+    assert (await verdict.read_error(answer, ENGINE)).body == b""
+    assert answer.is_closed
+
+
+async def test_an_error_that_breaks_off_is_told_by_its_status() -> None:
+    answer = FakeAnswer(400, JSON, (b'{"a', CUT))
+    assert (await verdict.read_error(answer, ENGINE)).body == b""
+    assert answer.is_closed
+
+
+async def test_j8_our_credential_is_taken_out_of_what_a_provider_says() -> None:
+    error = await verdict.read_error(FakeAnswer(400, JSON, (b'"bad key sk-ours"',)), CLOUD)
+    assert error.body == b'"bad key [redacted]"'
+
+
+@pytest.mark.parametrize(
+    ("answer", "leg", "blame"),
+    [
+        (answered(400), CLOUD, Blame.CLIENT),
+        (answered(404), ENGINE, Blame.CLIENT),
+        (answered(422), ENGINE, Blame.CLIENT),
+        (answered(429), ENGINE, Blame.DESTINATION),
+        (answered(500), ENGINE, Blame.DESTINATION),
+        (answered(503), CLOUD, Blame.DESTINATION),
+        (answered(529), CLOUD, Blame.DESTINATION),
+        (answered(307), ENGINE, Blame.DESTINATION),
+        (answered(401), CLOUD, Blame.CREDENTIAL),
+        (answered(403), ENGINE, Blame.CREDENTIAL),
+        (answered(402), CLOUD, Blame.ACCOUNT),
+        (answered(400, CREDIT), CLOUD, Blame.ACCOUNT),
+        (answered(400, CREDIT), ENGINE, Blame.CLIENT),
+        (answered(429, b'{"error":{"code":"insufficient_quota"}}'), CLOUD, Blame.ACCOUNT),
+    ],
+)
+def test_h5_blame_lies_with_the_client_the_destination_or_our_account(
+    answer: ErrorAnswer, leg: Leg, blame: Blame
+) -> None:
+    assert verdict.blame(answer, leg) is blame
+
+
+def test_a_json_error_is_told_as_it_is() -> None:
+    error = answered(400)
+    assert verdict.told_to_client(error, Blame.CLIENT) is error
+
+
+@pytest.mark.parametrize(
+    ("error", "blame", "status", "code"),
+    [
+        (answered(401), Blame.CREDENTIAL, 502, "upstream_auth_error"),
+        (answered(402), Blame.ACCOUNT, 502, "upstream_account_error"),
+        (answered(302), Blame.DESTINATION, 502, "upstream_error"),
+        (answered(503, b"<html>", ((b"content-type", b"text/html"),)), Blame.DESTINATION, 503, "overloaded"),
+        (answered(500, b""), Blame.DESTINATION, 500, None),
+    ],
+)
+def test_what_is_of_no_use_to_the_client_is_said_in_our_own_words(
+    error: ErrorAnswer, blame: Blame, status: int, code: str | None
+) -> None:
+    told = verdict.told_to_client(error, blame)
+    assert isinstance(told, Refusal)
+    assert (told.fault.status, told.fault.code) == (status, code)
+
+
+def test_h1_a_retry_after_survives_a_body_that_does_not() -> None:
+    told = verdict.told_to_client(answered(429, b"slow down", ((b"retry-after", b"7"),)), Blame.DESTINATION)
+    assert isinstance(told, Refusal)
+    assert told.retry_after == 7
