@@ -107,11 +107,11 @@ class Candidates:
         options = self._options(request, rule)
         fitting = [_fitting(tier, request) for tier in options.tiers]
         for tier in fitting:
-            healthy = _kept(tier, lambda destination: destination.circuit.allows(now))
+            healthy = tier if _all_closed(tier) else _kept(tier, lambda one: one.circuit.allows(now))
             if healthy:
                 return Shortlist(healthy, options)
         for tier in fitting:
-            usable = _kept(tier, lambda destination: not destination.circuit.unusable)
+            usable = _kept(tier, lambda one: not one.circuit.unusable)
             if usable:
                 return Shortlist(usable, options)
         return Shortlist((), _explained(options, fitting))
@@ -199,6 +199,10 @@ def _fitting(tier: Sequence[Group], request: Request) -> Sequence[Group]:
         else:
             kept.extend(_kept([group], partial(Destination.takes, prompt_tokens=tokens)))
     return kept
+
+
+def _all_closed(groups: Sequence[Group]) -> bool:
+    return not any([not one.circuit.closed for group in groups for one in group.destinations])  # noqa: C419 - hot
 
 
 def _kept(groups: Sequence[Group], keeps: Callable[[Destination], bool]) -> list[Group]:

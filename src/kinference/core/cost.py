@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kinference.core.ledger import Load, fade
+from kinference.core.ledger import Load
 from kinference.core.rates import Rates
 from kinference.core.roster import Destination
-from kinference.ids import Milliseconds, Seconds
+from kinference.ids import Milliseconds
 
 STEP_MS_PER_REQUEST = 0.05
 """What one more sequence in the batch adds to every decode step."""
@@ -24,14 +24,28 @@ class Case:
     destinations: Sequence[Destination]
     rates: Sequence[Rates]
     loads: Sequence[Load]
+    slopes: Sequence[Milliseconds]
+    """Milliseconds for each token to compute."""
+    ahead: Sequence[float]
+    """Prompt tokens to be computed before ours: the larger of our own ledger and the aged scrape."""
+    beside: Sequence[float]
+    """Requests there, by the same rule."""
     hits: Sequence[int]
     """Tokens expected to be cached."""
     uncached: Sequence[int]
     """Tokens to compute, never less than REQUEST_TOKENS."""
     output_tokens: int
     """Expected."""
-    now: Seconds
     turn: int
+
+    def fitting(self) -> list[int]:
+        """The places of those whose KV cache takes this request without evicting a running one."""
+        output = self.output_tokens
+        return [
+            place
+            for place, (load, uncached) in enumerate(zip(self.loads, self.uncached, strict=True))
+            if load.room - load.resident >= uncached + output
+        ]
 
 
 class CostTerm(Protocol):
@@ -59,23 +73,14 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class QueueWait:
-    """The time to compute the prompts ahead: the larger of our own ledger and the aged scrape."""
+    """The time to compute the prompts ahead of ours."""
 
     share: float = 1.0
     name: str = "queue_wait"
 
     def column(self, case: Case) -> list[Milliseconds]:
-        now, share = case.now, self.share
-        return [
-            share
-            * rates.line.ms_per_token
-            * (
-                load.prefill_tokens + load.foreign_tokens * fade(now - load.seen_at)
-                if load.foreign_tokens
-                else load.prefill_tokens
-            )
-            for load, rates in zip(case.loads, case.rates, strict=True)
-        ]
+        share = self.share
+        return [share * slope * tokens for slope, tokens in zip(case.slopes, case.ahead, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +90,16 @@ class SlotWait:
     name: str = "slot_wait"
 
     def column(self, case: Case) -> list[Milliseconds]:
-        output = case.output_tokens
-        return [
-            0.0
-            if load.room - load.resident >= uncached + output
-            else rates.hold_ms * (1 + load.waiting) / max(1.0, load.beside(case.now))
-            for load, rates, uncached in zip(case.loads, case.rates, case.uncached, strict=True)
+        places = case.fitting()
+        if len(places) == len(case.loads):
+            return [0.0] * len(places)
+        waits = [
+            rates.hold_ms * (1 + load.waiting) / max(1.0, beside)
+            for rates, load, beside in zip(case.rates, case.loads, case.beside, strict=True)
         ]
+        for place in places:
+            waits[place] = 0.0
+        return waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +109,7 @@ class Prefill:
     name: str = "prefill"
 
     def column(self, case: Case) -> list[Milliseconds]:
-        return [rates.line.ms_per_token * uncached for rates, uncached in zip(case.rates, case.uncached, strict=True)]
+        return [slope * tokens for slope, tokens in zip(case.slopes, case.uncached, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +120,11 @@ class Interference:
     name: str = "interference"
 
     def column(self, case: Case) -> list[Milliseconds]:
-        now, weight = case.now, self.weight
+        weight = self.weight
         decode = 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
         return [
-            weight
-            * (rates.line.ms_per_token * uncached + decode)
-            * (
-                load.requests + load.foreign_requests * fade(now - load.seen_at)
-                if load.foreign_requests
-                else load.requests
-            )
-            for load, rates, uncached in zip(case.loads, case.rates, case.uncached, strict=True)
+            weight * (slope * tokens + decode) * requests
+            for slope, tokens, requests in zip(case.slopes, case.uncached, case.beside, strict=True)
         ]
 
 
@@ -143,4 +145,4 @@ class InFlight:
     name: str = "in_flight"
 
     def column(self, case: Case) -> list[Milliseconds]:
-        return [load.beside(case.now) for load in case.loads]
+        return list(case.beside)

@@ -11,7 +11,7 @@ from kinference.core.fleet import Observation
 from kinference.ids import ReservationId, Seconds
 
 SCRAPE_FADES_S = 5.0
-"""A scrape this old counts half: a hung exporter must not keep traffic away for ever."""
+"""A scrape this old counts half, and older ones less: a hung exporter must not keep traffic away for ever."""
 UNLIMITED = float("inf")
 
 
@@ -44,19 +44,6 @@ class Load:
         if seen.kv_blocks and seen.block_tokens and seen.kv_usage_ratio is not None:
             free = seen.kv_blocks * seen.block_tokens * max(0.0, 1.0 - seen.kv_usage_ratio)
             self.room = free + self.resident
-
-    def ahead(self, now: Seconds) -> float:
-        """Prompt tokens to be computed before a newcomer's."""
-        return self.prefill_tokens + self.foreign_tokens * fade(now - self.seen_at)
-
-    def beside(self, now: Seconds) -> float:
-        """Requests a newcomer shares the engine with."""
-        return self.requests + self.foreign_requests * fade(now - self.seen_at)
-
-
-def fade(age: Seconds) -> float:
-    """The weight of a scrape of this age: 1 when fresh, half at SCRAPE_FADES_S, never quite 0."""
-    return SCRAPE_FADES_S / (SCRAPE_FADES_S + max(0.0, age))
 
 
 @dataclass(frozen=True, slots=True)

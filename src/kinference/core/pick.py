@@ -21,7 +21,7 @@ from kinference.core.reasons import no_workers, unknown_pool
 from kinference.core.request import Request
 from kinference.core.roster import Destination, ModelTraits, Roster
 from kinference.core.snapshot import DestinationSnapshot, take_snapshot
-from kinference.core.weigh import Prompt, fitting, look_up, make_case, prompt_tokens
+from kinference.core.weigh import Prompt, look_up, make_case, prompt_tokens
 from kinference.ids import Milliseconds, ReservationId, Seconds
 from kinference.vocabulary import AbortReason, Outcome, QosClass
 
@@ -179,7 +179,7 @@ class Router:
         prompt = look_up(request, group, self._index) if scoring.by_prefix else Prompt()
         case = make_case(request, group, prompt, now)
         if scoring.by_prefix:
-            places = fitting(case)
+            places = case.fitting()
             if 0 < len(places) < len(group.destinations):
                 group = group.only(places)
                 case = make_case(request, group, prompt, now)
@@ -212,7 +212,7 @@ class Router:
         group, case, chosen = verdict.group, verdict.case, verdict.weighed.chosen
         destination, model = group.destinations[chosen], group.models[chosen]
         rates, uncached = group.rates[chosen], case.uncached[chosen]
-        computed = destination.load.ahead(now) + uncached
+        computed = case.ahead[chosen] + uncached
         claim = Claim(uncached, case.output_tokens, uncached + case.output_tokens)
         reservation = self._ledger.reserve(destination.load, claim)
         slot, blocks = group.slots[chosen], verdict.prompt.blocks.get(model)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from kinference.core.candidates import Group
 from kinference.core.cost import REQUEST_TOKENS, Case
+from kinference.core.ledger import SCRAPE_FADES_S
 from kinference.core.prefix.hashing import BLOCK_BYTES, chain_seed, hash_prompt
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.request import Request
@@ -38,16 +39,37 @@ def prompt_tokens(request: Request, group: Group, model: str) -> int:
 def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> Case:
     """The columns that the cost terms read."""
     tokens = {model: prompt_tokens(request, group, model) for model in group.traits}
-    hits = [0] * len(group.destinations)
-    for place, (slot, model) in enumerate(zip(group.slots, group.models, strict=True)):
-        depth = prompt.depths[model].get(slot, 0) if model in prompt.depths else 0
-        if depth:
-            believed = depth * BLOCK_BYTES / group.traits[model].bytes_per_token
-            hits[place] = min(int(believed * group.destinations[place].hit_trust), tokens[model])
-    uncached = [max(REQUEST_TOKENS, tokens[model] - hit) for model, hit in zip(group.models, hits, strict=True)]
+    hits = _hits(group, prompt, tokens)
+    ahead, beside = [], []
+    for load in group.loads:
+        fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
+        ahead.append(load.prefill_tokens + load.foreign_tokens * fresh)
+        beside.append(load.requests + load.foreign_requests * fresh)
+    rests = [tokens[model] - hit for model, hit in zip(group.models, hits, strict=True)]
     return Case(
-        group.destinations, group.rates, group.loads, hits, uncached, expected_output(request, group), now, group.turn
+        destinations=group.destinations,
+        rates=group.rates,
+        loads=group.loads,
+        slopes=[rates.line.ms_per_token for rates in group.rates],
+        ahead=ahead,
+        beside=beside,
+        hits=hits,
+        uncached=[rest if rest > REQUEST_TOKENS else REQUEST_TOKENS for rest in rests],  # noqa: FURB136 - hot: max() is a call
+        output_tokens=expected_output(request, group),
+        turn=group.turn,
     )
+
+
+def _hits(group: Group, prompt: Prompt, tokens: dict[str, int]) -> list[int]:
+    """Tokens expected to be cached at each place: what was sent there, by how far the engine confirms such beliefs."""
+    hits = [0] * len(group.destinations)
+    if any(prompt.depths.values()):
+        for place, (slot, model) in enumerate(zip(group.slots, group.models, strict=True)):
+            depth = prompt.depths[model].get(slot) if slot >= 0 else None
+            if depth:
+                believed = depth * BLOCK_BYTES / group.traits[model].bytes_per_token
+                hits[place] = min(int(believed * group.destinations[place].hit_trust), tokens[model])
+    return hits
 
 
 def expected_output(request: Request, group: Group) -> int:
@@ -55,13 +77,3 @@ def expected_output(request: Request, group: Group) -> int:
     usual = group.traits[group.models[0]].output_tokens
     limit = request.output_tokens
     return max(1, int(usual if limit is None else min(usual, limit)))
-
-
-def fitting(case: Case) -> list[int]:
-    """The places of the candidates whose KV cache takes this request without evicting a running one."""
-    output = case.output_tokens
-    return [
-        place
-        for place, (load, uncached) in enumerate(zip(case.loads, case.uncached, strict=True))
-        if load.room - load.resident >= uncached + output
-    ]

@@ -27,13 +27,9 @@ def hash_prompt(prompt: Sequence[bytes], seed: int, bytes_max: int = HASHED_BYTE
     The last partial block is left out: it would differ as soon as the next turn is appended.
     """
     stream, truncated = _head(prompt, bytes_max)
-    digest, chain = xxh3_64_intdigest, seed
-    blocks: list[int] = []
-    append = blocks.append
-    for start in range(0, len(stream) - BLOCK_BYTES + 1, BLOCK_BYTES):
-        chain = digest(stream[start : start + BLOCK_BYTES], chain)
-        append(chain)
-    return PrefixHashes(blocks, truncated)
+    digest, size, chain = xxh3_64_intdigest, BLOCK_BYTES, seed
+    starts = range(0, len(stream) - size + 1, size)
+    return PrefixHashes([chain := digest(stream[start : start + size], chain) for start in starts], truncated)
 
 
 def _head(prompt: Sequence[bytes], bytes_max: int) -> tuple[bytes, bool]:

@@ -139,16 +139,17 @@ class PrefixIndex:
         if excess <= 0:
             return
         oldest = list(islice(holding.blocks, max(excess, allowed // EVICTED_SHARE)))
+        holders, held, bit = self._holders, holding.blocks, holding.bit
         for block in oldest:
-            del holding.blocks[block]
-            self._drop(block, holding.bit)
+            del held[block]
+            left = holders.pop(block) ^ bit
+            if left:
+                holders[block] = left
 
     def _drop(self, block: int, bit: int) -> None:
-        left = self._holders[block] & ~bit
+        left = self._holders.pop(block) ^ bit
         if left:
             self._holders[block] = left
-        else:
-            del self._holders[block]
 
 
 def _record(depths: dict[int, int], slots: int, depth: int) -> None:

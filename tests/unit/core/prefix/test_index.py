@@ -1,0 +1,109 @@
+"""The prefix index: match, leaf-first eviction, rollback, forgetting."""
+
+from kinference.core.prefix.index import DEFAULT_CAPACITY, STRIDE, PrefixIndex
+
+PATH = list(range(1_000, 1_000 + 10 * STRIDE))
+ALL = 0b1111
+
+
+def test_it_answers_how_many_leading_blocks_each_slot_holds() -> None:
+    index = PrefixIndex()
+    for slot, depth in ((0, 1), (1, STRIDE), (2, STRIDE + 5)):
+        index.insert(slot, PATH[:depth])
+    assert index.match(PATH, ALL) == {0: 1, 1: STRIDE, 2: STRIDE + 5}
+    assert index.match(PATH, 0b0100) == {2: STRIDE + 5}
+    assert index.match([], ALL) == {}
+    assert index.match([7, *PATH], ALL) == {}
+
+
+def test_a_slot_that_holds_everything_matches_to_the_end() -> None:
+    index = PrefixIndex()
+    index.insert(3, PATH)
+    assert index.match(PATH[: STRIDE + 1], ALL) == {3: STRIDE + 1}
+    assert index.match(PATH, ALL) == {3: len(PATH)}
+
+
+def test_eviction_takes_the_leaves_of_what_was_used_longest_ago() -> None:
+    index = PrefixIndex()
+    index.resize(0, 10)
+    index.insert(0, [1, 2, 3, 4, 5])
+    index.insert(0, [1, 2, 6, 7, 8])
+    index.insert(0, [21, 22, 23])
+    assert index.match([1, 2, 3, 4, 5], 1) == {0: 4}
+    assert index.match([1, 2, 6, 7, 8], 1) == {0: 5}
+    assert index.held(0) == 10
+
+
+def test_a_prompt_longer_than_the_cache_keeps_its_head() -> None:
+    index = PrefixIndex()
+    index.resize(0, 3)
+    index.insert(0, [1, 2, 3, 4, 5])
+    assert index.match([1, 2, 3, 4, 5], 1) == {0: 3}
+
+
+def test_shrinking_a_cache_evicts_at_once() -> None:
+    index = PrefixIndex()
+    assert index.capacity(0) == DEFAULT_CAPACITY
+    index.insert(0, [1, 2, 3, 4])
+    index.resize(0, 2)
+    assert index.match([1, 2, 3, 4], 1) == {0: 2}
+    assert len(index) == 2
+
+
+def test_rollback_takes_back_what_it_added_and_leaves_what_was_there() -> None:
+    index = PrefixIndex()
+    index.insert(0, [1, 2])
+    insertion = index.insert(0, [1, 2, 3, 4])
+    assert insertion.added_from == 2
+    index.rollback(insertion)
+    index.rollback(insertion)
+    assert index.match([1, 2, 3, 4], 1) == {0: 2}
+    assert len(index) == 2
+
+
+def test_rollback_spares_what_a_later_prompt_relies_on() -> None:
+    index = PrefixIndex()
+    insertion = index.insert(0, [1, 2, 3, 4])
+    index.insert(0, [1, 2, 9])
+    index.rollback(insertion)
+    assert index.match([1, 2, 3, 4], 1) == {0: 2}
+    assert index.match([1, 2, 9], 1) == {0: 3}
+
+
+def test_rollback_leaves_other_slots_alone() -> None:
+    index = PrefixIndex()
+    insertion = index.insert(0, [1, 2])
+    index.insert(1, [1, 2])
+    index.rollback(insertion)
+    assert index.match([1, 2], ALL) == {1: 2}
+
+
+def test_rollback_after_eviction_or_forgetting_is_harmless() -> None:
+    index = PrefixIndex()
+    index.resize(0, 3)
+    insertion = index.insert(0, [1, 2, 3])
+    index.insert(0, [7, 8])
+    index.rollback(insertion)
+    assert index.match([1, 2, 3], 1) == {}
+    index.forget(0)
+    index.rollback(insertion)
+    assert len(index) == 0
+
+
+def test_a_forgotten_slot_holds_nothing() -> None:
+    index = PrefixIndex()
+    index.insert(0, [1, 2])
+    index.insert(1, [1, 2, 3])
+    index.forget(1)
+    index.forget(1)
+    assert index.match([1, 2, 3], ALL) == {0: 2}
+    assert (index.held(0), index.held(1), len(index)) == (2, 0, 2)
+
+
+def test_the_total_bounds_all_slots_together() -> None:
+    index = PrefixIndex(total_capacity=100)
+    for slot in range(10):
+        index.insert(slot, range(slot * 1_000, slot * 1_000 + 80))
+    for slot in range(10):
+        index.insert(slot, range(slot * 1_000, slot * 1_000 + 80))
+    assert len(index) <= 100

@@ -1,0 +1,93 @@
+"""Learned rates: they converge, outliers do not move them, time never runs backwards."""
+
+from random import Random
+
+import pytest
+
+from kinference.core.rates import BACKEND_BASE_MS, Line, Rates, Typical, cold_rates
+
+
+def learned(base: float, slope: float, samples: int = 300, seed: int = 1) -> Rates:
+    rng, rates = Random(seed), cold_rates(Typical())
+    for _ in range(samples):
+        tokens = rng.randrange(50, 8_000)
+        rates.learn(tokens, (base + slope * tokens) * rng.uniform(0.95, 1.05))
+    return rates
+
+
+@pytest.mark.parametrize(("base", "slope"), [(5.0, 0.02), (50.0, 0.3), (0.0, 1.0), (500.0, 0.01)])
+def test_rates_converge_to_what_happens(base: float, slope: float) -> None:
+    rates = learned(base, slope)
+    for tokens in (500, 2_000, 6_000):
+        assert rates.line.at(tokens) == pytest.approx(base + slope * tokens, rel=0.1)
+
+
+def test_rates_follow_a_change() -> None:
+    rates = learned(20.0, 0.1)
+    rng = Random(2)
+    for _ in range(200):
+        tokens = rng.randrange(50, 8_000)
+        rates.learn(tokens, 20.0 + 0.3 * tokens)
+    assert rates.line.at(4_000) == pytest.approx(20.0 + 0.3 * 4_000, rel=0.1)
+
+
+def test_an_outlier_does_not_move_the_line() -> None:
+    rates = learned(20.0, 0.1)
+    before = rates.line.at(4_000)
+    rates.learn(4_000, 600_000.0)
+    assert rates.line.at(4_000) == pytest.approx(before, rel=0.05)
+
+
+def test_one_in_twenty_outliers_does_not_poison_the_line() -> None:
+    rng, rates = Random(3), cold_rates(Typical())
+    for number in range(500):
+        tokens = rng.randrange(50, 8_000)
+        rates.learn(tokens, 60_000.0 if number % 20 == 7 else 20.0 + 0.1 * tokens)
+    assert rates.line.at(4_000) == pytest.approx(420.0, rel=0.25)
+
+
+def test_equal_prompts_alone_do_not_break_the_fit() -> None:
+    rates = cold_rates(Typical())
+    for _ in range(100):
+        rates.learn(1_000, 50.0)
+    assert rates.line.at(1_000) == pytest.approx(50.0, rel=0.1)
+    assert rates.line.base_ms >= 0
+    assert rates.line.ms_per_token > 0
+
+
+def test_a_cold_destination_starts_from_what_is_typical_of_its_pool() -> None:
+    typical = Typical()
+    warm = cold_rates(typical)
+    cold = cold_rates(typical)
+    for _ in range(100):
+        for tokens in (100, 1_000, 5_000):
+            warm.learn(tokens, 200.0 + 0.5 * tokens)
+    assert cold.line.at(2_000) == pytest.approx(1_200.0, rel=0.1)
+    cold.learn(2_000, 1_200.0)
+    assert cold.line is not typical.line
+
+
+def test_an_idle_slow_endpoint_drifts_back_to_what_is_typical() -> None:
+    typical = Typical(Line(10.0, 0.1))
+    rates = Rates(typical, Line(1_000.0, 2.0), samples=5)
+    for _ in range(200):
+        rates.relax()
+    assert rates.line.base_ms == pytest.approx(10.0, rel=2.0)
+
+
+def test_relaxing_a_cold_destination_changes_nothing() -> None:
+    typical = Typical(Line(10.0, 0.1))
+    rates = cold_rates(typical)
+    rates.relax()
+    assert (typical.line.base_ms, typical.line.ms_per_token) == (10.0, 0.1)
+
+
+def test_hold_time_follows_what_happens_and_is_never_negative() -> None:
+    rates = cold_rates(Typical())
+    for _ in range(200):
+        rates.learn_hold(-5.0)
+    assert 0.0 <= rates.hold_ms < 1.0
+
+
+def test_a_backend_starts_behind_any_engine_that_is_not_overloaded() -> None:
+    assert Line().at(8_000) < BACKEND_BASE_MS
