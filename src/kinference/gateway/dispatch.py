@@ -86,9 +86,9 @@ class Dispatch:
         self._ticket: Ticket | None = None
         self._answer: UpstreamAnswer | None = None
 
-    async def run(self, arriving: AsyncIterator[bytes]) -> Delivery | Refusal | ErrorAnswer:
+    async def run(self, chunks: AsyncIterator[bytes]) -> Delivery | Refusal | ErrorAnswer:
         """Try destinations until one answers, the picker has none left or the attempts are used up."""
-        picked = await self._pick(arriving)
+        picked = await self._pick(self._order.body.arriving(chunks))
         if picked.destination is None:
             return self._refused(picked)
         outcome = await self._attempt(picked, picked.destination)

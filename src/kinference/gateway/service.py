@@ -98,7 +98,7 @@ class Gateway:
         inbound = Inbound(exchange.path, exchange.query, exchange.headers, record.request_id)
         dispatch = Dispatch(self._outside, self._options, record, Order(api, caller, inbound, body))
         try:
-            outcome = await _outcome(dispatch, body.arriving(exchange.body()))
+            outcome = await _outcome(dispatch, exchange.body())
             if isinstance(outcome, Delivery):
                 await Deliverer(self._outside, self._options, record, route).deliver(outcome, reply)
             elif isinstance(outcome, Refusal):
@@ -109,9 +109,9 @@ class Gateway:
             await dispatch.close()
 
 
-async def _outcome(dispatch: Dispatch, arriving: AsyncIterator[bytes]) -> Delivery | Refusal | ErrorAnswer:
+async def _outcome(dispatch: Dispatch, chunks: AsyncIterator[bytes]) -> Delivery | Refusal | ErrorAnswer:
     try:
-        return await dispatch.run(arriving)
+        return await dispatch.run(chunks)
     except ClientGone:
         raise
     except KinferenceError as error:

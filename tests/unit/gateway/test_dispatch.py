@@ -1,0 +1,312 @@
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kinference.errors import (
+    BudgetExceeded,
+    ClientGone,
+    Draining,
+    KinferenceError,
+    RetryLater,
+    UnknownId,
+    UpstreamCut,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from kinference.gateway.access_log import Record
+from kinference.gateway.auth import Caller
+from kinference.gateway.backends import Inbound
+from kinference.gateway.dispatch import Delivery, Dispatch, Order
+from kinference.gateway.errors import Refusal
+from kinference.gateway.ingress import HeldBody
+from kinference.gateway.options import GatewayOptions
+from kinference.gateway.verdict import ErrorAnswer
+from kinference.ids import ObjectRef, ResponseId
+from kinference.ports import PickResult, ProviderTarget, PushMetadata
+from kinference.vocabulary import AbortReason, Api, Outcome, QosClass
+from tests.unit.gateway.fakes import (
+    CUT,
+    ENGINE_A,
+    ENGINE_B,
+    JSON,
+    PROVIDER,
+    PROVIDER_KEY,
+    FakeAnswer,
+    FakePicker,
+    FakeUpstream,
+    World,
+)
+
+BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+STREAMING = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
+DOWN = UpstreamUnreachable("http://10.0.0.1:8000 refused the connection")
+NONE_LEFT = PickResult(Outcome.NO_WORKERS, "none ready", "m")
+
+
+async def arriving(*chunks: bytes) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+class Run:
+    """One dispatch between fakes."""
+
+    def __init__(self, world: World, body: bytes = BODY, *, api: Api = Api.OPENAI_CHAT, bytes_max: int = 1000) -> None:
+        self.world = world
+        self.record = Record("req_1", "/v1/chat/completions", 100.0)
+        self.body = body
+        held = HeldBody(bytes_max=bytes_max, piece_bytes_max=1 << 20, declared=len(body))
+        inbound = Inbound("/v1/chat/completions", "", (), "req_1")
+        order = Order(api, Caller("acme", QosClass.BATCH), inbound, held)
+        self.dispatch = Dispatch(world.outside, GatewayOptions(), self.record, order)
+
+    async def outcome(self) -> Delivery | Refusal | ErrorAnswer:
+        return await self.dispatch.run(arriving(self.body))
+
+    async def delivery(self) -> Delivery:
+        outcome = await self.outcome()
+        assert isinstance(outcome, Delivery)
+        return outcome
+
+    async def refusal(self) -> Refusal:
+        outcome = await self.outcome()
+        assert isinstance(outcome, Refusal)
+        return outcome
+
+    async def error(self) -> ErrorAnswer:
+        outcome = await self.outcome()
+        assert isinstance(outcome, ErrorAnswer)
+        return outcome
+
+
+async def test_a_request_is_pushed_picked_pulled_and_sent() -> None:
+    answer = FakeAnswer()
+    world = World(upstream=FakeUpstream(answer))
+    run = Run(world)
+    delivery = await run.delivery()
+    assert delivery.answer is answer
+    assert world.picker.metadata == [PushMetadata("req_1", len(BODY))]
+    (pick,) = world.picker.picks
+    assert (pick.tenant, pick.qos, pick.request_path, pick.translates) == (
+        "acme",
+        QosClass.BATCH,
+        "/v1/chat/completions",
+        False,
+    )
+    (request,) = world.upstream.requests
+    assert (request.method, request.origin, request.target) == ("POST", "http://10.0.0.1:8000", "/v1/chat/completions")
+    assert world.upstream.body == BODY
+    assert (run.record.model, run.record.endpoint, run.record.attempts) == ("m", "10.0.0.1:8000", 1)
+
+
+@pytest.mark.parametrize("failure", [DOWN, CUT, FakeAnswer(429), FakeAnswer(500), FakeAnswer(503)])
+async def test_h2_another_destination_is_tried_while_the_client_has_seen_nothing(
+    failure: FakeAnswer | KinferenceError,
+) -> None:
+    world = World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(failure, FakeAnswer()))
+    run = Run(world)
+    delivery = await run.delivery()
+    assert delivery.ticket.response_id == ResponseId(2)
+    assert world.picker.pushed == [BODY, BODY]
+    assert [request.origin for request in world.upstream.requests] == ["http://10.0.0.1:8000", "http://10.0.0.2:8000"]
+    assert [report.response_id for report in world.picker.first] == [1]
+    assert [response_id for response_id, _ in world.picker.aborted] == [1]
+    assert run.record.attempts == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "reason"),
+    [
+        (DOWN, 502, AbortReason.NOT_DISPATCHED),
+        (UpstreamCut("no HTTP"), 502, AbortReason.UNSPECIFIED),
+        (UpstreamTimeout("silent"), 504, AbortReason.UNSPECIFIED),
+        (FakeAnswer(429), 429, AbortReason.UNSPECIFIED),
+        (FakeAnswer(400), 400, AbortReason.UNSPECIFIED),
+    ],
+)
+async def test_the_picker_learns_how_a_destination_failed(
+    failure: FakeAnswer | KinferenceError, status: int, reason: AbortReason
+) -> None:
+    world = World(FakePicker(ENGINE_A, NONE_LEFT), FakeUpstream(failure))
+    assert not isinstance(await Run(world).outcome(), Delivery)
+    assert [report.upstream_status for report in world.picker.first] == [status]
+    assert world.picker.aborted == [(ResponseId(1), reason)]
+
+
+async def test_a_failed_answers_connection_is_given_back() -> None:
+    failed = FakeAnswer(503)
+    await Run(World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(failed, FakeAnswer()))).delivery()
+    assert failed.is_closed
+
+
+async def test_a_destination_that_just_failed_is_not_sent_to_again() -> None:
+    world = World(FakePicker(ENGINE_A), FakeUpstream(DOWN))
+    assert (await Run(world).refusal()).fault.status == 502
+    assert len(world.upstream.requests) == 1
+    assert world.picker.aborted[1:] == [(ResponseId(n), AbortReason.NOT_DISPATCHED) for n in (2, 3)]
+
+
+async def test_a_pick_that_falls_on_the_failed_one_again_is_repeated() -> None:
+    world = World(FakePicker(ENGINE_A, ENGINE_A, ENGINE_B), FakeUpstream(DOWN, FakeAnswer()))
+    assert (await Run(world).delivery()).ticket.response_id == ResponseId(3)
+
+
+async def test_no_more_than_three_destinations_are_tried() -> None:
+    world = World(FakePicker(ENGINE_A, ENGINE_B, PROVIDER, ENGINE_A), FakeUpstream(DOWN, DOWN, DOWN))
+    assert (await Run(world).refusal()).fault.status == 502
+    assert len(world.upstream.requests) == 3
+
+
+async def test_h1_without_an_alternative_the_429_reaches_the_client_with_its_retry_after() -> None:
+    limited = FakeAnswer(429, (*JSON, (b"retry-after", b"7")), (b'{"error":{"message":"slow down"}}',))
+    error = await Run(World(FakePicker(ENGINE_A, NONE_LEFT), FakeUpstream(limited))).error()
+    assert (error.status, error.body) == (429, b'{"error":{"message":"slow down"}}')
+    assert (b"retry-after", b"7") in error.headers
+
+
+async def test_the_clients_own_fault_is_told_without_a_second_attempt() -> None:
+    world = World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(FakeAnswer(400, JSON, (b'{"error":{}}',))))
+    assert (await Run(world).error()).body == b'{"error":{}}'
+    assert len(world.picker.picks) == 1
+
+
+async def test_h19_a_refused_credential_of_ours_is_the_gateways_fault_and_told_to_the_picker() -> None:
+    world = World(FakePicker(PROVIDER, NONE_LEFT), FakeUpstream(FakeAnswer(401, JSON, (PROVIDER_KEY.encode(),))))
+    refusal = await Run(world).refusal()
+    assert (refusal.fault.status, refusal.fault.code) == (502, "upstream_auth_error")
+    assert PROVIDER_KEY not in refusal.message
+    assert world.picker.aborted == [(ResponseId(1), AbortReason.BACKEND_UNAUTHORIZED)]
+
+
+async def test_h19_another_destination_is_tried_first() -> None:
+    world = World(FakePicker(PROVIDER, ENGINE_A), FakeUpstream(FakeAnswer(403), FakeAnswer()))
+    await Run(world).delivery()
+    assert world.upstream.requests[1].origin == "http://10.0.0.1:8000"
+
+
+async def test_h5_an_account_out_of_credit_fails_over() -> None:
+    broke = FakeAnswer(400, JSON, (b'{"error":{"message":"Your credit balance is too low"}}',))
+    world = World(FakePicker(PROVIDER, ENGINE_A), FakeUpstream(broke, FakeAnswer()))
+    await Run(world).delivery()
+    assert world.picker.aborted == [(ResponseId(1), AbortReason.BACKEND_UNAUTHORIZED)]
+
+
+async def test_a_backend_that_cannot_be_resolved_is_told_to_the_picker_and_passed_over() -> None:
+    unknown = ProviderTarget(ObjectRef("default", "other"))
+    world = World(FakePicker(unknown, ENGINE_A), FakeUpstream(FakeAnswer()))
+    await Run(world).delivery()
+    assert world.picker.aborted == [(ResponseId(1), AbortReason.BACKEND_UNRESOLVED)]
+    assert world.picker.first == []
+
+
+async def test_h11_a_destination_that_hangs_costs_the_client_no_second_wait() -> None:
+    world = World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(UpstreamTimeout("silent")))
+    assert (await Run(world).refusal()).fault.status == 504
+    assert len(world.upstream.requests) == 1
+
+
+async def test_j1_what_the_client_is_told_names_no_address() -> None:
+    refusal = await Run(World(FakePicker(ENGINE_A, NONE_LEFT), FakeUpstream(DOWN))).refusal()
+    assert "10.0.0.1" not in refusal.message
+
+
+async def test_a_body_that_cannot_be_pulled_is_picked_anew() -> None:
+    world = World(FakePicker(ENGINE_A, ENGINE_B))
+    world.picker.pull_error = UnknownId("expired")
+    assert (await Run(world).refusal()).fault.status == 503
+    assert world.picker.aborted == [(ResponseId(n), AbortReason.PULL_FAILED) for n in (1, 2)] + [
+        (ResponseId(3), AbortReason.NOT_DISPATCHED)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("picked", "status", "code"),
+    [
+        (NONE_LEFT, 503, "overloaded"),
+        (PickResult(Outcome.NO_WORKERS, "unknown", "gpt-9"), 404, "model_not_found"),
+        (PickResult(Outcome.BAD_REQUEST, "not JSON"), 400, None),
+        (PickResult(Outcome.POLICY_REJECTED, "quota: used up", "m"), 429, "rate_limit_exceeded"),
+    ],
+)
+async def test_a_refused_pick_is_told(picked: PickResult, status: int, code: str | None) -> None:
+    refusal = await Run(World(FakePicker(picked))).refusal()
+    assert (refusal.fault.status, refusal.fault.code) == (status, code)
+
+
+async def test_i3_a_body_over_our_own_limit_is_too_large() -> None:
+    with pytest.raises(BudgetExceeded):
+        await Run(World(), bytes_max=10).outcome()
+
+
+async def test_a_picker_whose_buffers_are_full_is_not_the_clients_fault() -> None:
+    world = World()
+    world.picker.push_error = BudgetExceeded("server-wide budget")
+    with pytest.raises(RetryLater):
+        await Run(world).outcome()
+
+
+@pytest.mark.parametrize("error", [Draining("stopping"), ClientGone("left")])
+async def test_what_stops_the_first_pick_stops_the_request(error: KinferenceError) -> None:
+    with pytest.raises(type(error)):
+        await Run(World(FakePicker(error))).outcome()
+
+
+async def test_what_stops_a_second_pick_leaves_the_first_failure_standing() -> None:
+    world = World(FakePicker(ENGINE_A, Draining("stopping")), FakeUpstream(DOWN))
+    assert (await Run(world).refusal()).fault.status == 502
+
+
+@pytest.mark.parametrize("api", [Api.OPENAI_CHAT, Api.OPENAI_COMPLETIONS])
+async def test_g13_usage_is_asked_for_where_a_streaming_client_did_not(api: Api) -> None:
+    world = World(upstream=FakeUpstream(FakeAnswer()))
+    delivery = await Run(world, STREAMING, api=api).delivery()
+    assert delivery.hide_usage
+    assert json.loads(world.upstream.body)["stream_options"] == {"include_usage": True}
+
+
+@pytest.mark.parametrize(
+    ("body", "api"),
+    [
+        (BODY, Api.OPENAI_CHAT),
+        (STREAMING.replace(b"true", b"false"), Api.OPENAI_CHAT),
+        (STREAMING.replace(b"true", b'true,"stream_options":{"include_usage":true}'), Api.OPENAI_CHAT),
+        (STREAMING, Api.ANTHROPIC_MESSAGES),
+        (STREAMING, Api.OPENAI_RESPONSES),
+    ],
+)
+async def test_any_other_body_goes_out_byte_for_byte(body: bytes, api: Api) -> None:
+    world = World(upstream=FakeUpstream(FakeAnswer()))
+    delivery = await Run(world, body, api=api).delivery()
+    assert not delivery.hide_usage
+    assert world.upstream.body == body
+
+
+async def test_closing_closes_the_answer_and_the_open_ticket() -> None:
+    answer = FakeAnswer()
+    world = World(upstream=FakeUpstream(answer))
+    run = Run(world)
+    await run.delivery()
+    await run.dispatch.close()
+    assert answer.is_closed
+    assert world.picker.aborted == [(ResponseId(1), AbortReason.UNSPECIFIED)]
+
+
+async def test_closing_before_anything_was_picked_does_nothing() -> None:
+    world = World()
+    await Run(world).dispatch.close()
+    assert world.picker.aborted == []
+
+
+async def test_waiting_for_destinations_is_not_our_own_time() -> None:
+    world = World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(FakeAnswer(503), FakeAnswer()))
+
+    class Slow(FakeUpstream):
+        async def send(self, request: object) -> FakeAnswer:
+            world.clock.time += 2.0
+            return await super().send(request)  # type: ignore[arg-type] # only recorded
+
+    world.upstream = Slow(FakeAnswer(503), FakeAnswer())
+    run = Run(world)
+    await run.delivery()
+    assert run.record.upstream_s == 4.0

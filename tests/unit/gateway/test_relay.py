@@ -1,0 +1,150 @@
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kinference.errors import UpstreamTimeout
+from kinference.gateway.access_log import End
+from kinference.gateway.passage import EventPassage, Passage, PlainPassage
+from kinference.gateway.relay import Pipe, Relay
+from kinference.vocabulary import Api
+from tests.unit.gateway.fakes import CUT, FakeAnswer, FakeExchange, ManualClock
+
+CHUNK = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
+DONE = b"data: [DONE]\n\n"
+
+
+def events() -> Passage:
+    return EventPassage(Api.OPENAI_CHAT, hide_usage=False)
+
+
+class Running:
+    """A relay between fakes."""
+
+    def __init__(self, answer: FakeAnswer, passage: Passage, exchange: FakeExchange | None = None) -> None:
+        self.exchange = exchange or FakeExchange("/v1/chat/completions")
+        self.exchange.status = 200
+        self.clock = ManualClock()
+        self.first_bytes: list[float] = []
+        pipe = Pipe(self.exchange, answer, passage, self.clock, 15.0)
+        self.relay = Relay(pipe, self._note)
+
+    async def _note(self, now: float) -> None:
+        self.first_bytes.append(now)
+
+    async def run(self) -> End:
+        await self.relay.run()
+        return self.relay.end
+
+
+async def test_each_chunk_is_written_as_it_comes_and_the_first_is_reported_once() -> None:
+    running = Running(FakeAnswer(chunks=(CHUNK, CHUNK[:5], CHUNK[5:], DONE)), events())
+    assert await running.run() is End.OK
+    assert running.exchange.written == [CHUNK, CHUNK[:5], CHUNK[5:], DONE]
+    assert running.exchange.is_finished
+    assert running.first_bytes == [100.0]
+
+
+@pytest.mark.parametrize("error", [CUT, UpstreamTimeout("silent")])
+async def test_a10_a_stream_that_breaks_off_ends_in_an_error_event(error: Exception) -> None:
+    running = Running(FakeAnswer(chunks=(CHUNK, error)), events())  # type: ignore[arg-type] # any of our errors
+    assert await running.run() is End.UPSTREAM_CUT
+    assert b'"code":"upstream_closed"' in running.exchange.written[-1]
+    assert DONE not in running.exchange.answer
+    assert running.exchange.is_finished
+
+
+async def test_a10_a_stream_that_ends_too_early_is_not_taken_for_a_whole_one() -> None:
+    running = Running(FakeAnswer(chunks=(CHUNK,)), events())
+    assert await running.run() is End.UPSTREAM_CUT
+
+
+async def test_a14_nothing_follows_the_end_of_a_stream_even_when_the_connection_then_breaks() -> None:
+    running = Running(FakeAnswer(chunks=(CHUNK, DONE, CUT)), events())
+    assert await running.run() is End.OK
+    assert running.exchange.answer == CHUNK + DONE
+
+
+async def test_an_answer_in_one_piece_that_breaks_off_breaks_the_clients_connection() -> None:
+    running = Running(FakeAnswer(chunks=(b'{"a', CUT)), PlainPassage(Api.OPENAI_CHAT))
+    assert await running.run() is End.UPSTREAM_CUT
+    assert running.exchange.is_aborted
+    assert not running.exchange.is_finished
+
+
+async def test_an_empty_answer_is_an_answer() -> None:
+    running = Running(FakeAnswer(chunks=()), PlainPassage(Api.OPENAI_CHAT))
+    assert await running.run() is End.OK
+    assert (running.first_bytes, running.relay.first_byte_at) == ([], None)
+
+
+async def test_an_error_inside_the_stream_goes_through_and_is_told_apart() -> None:
+    running = Running(FakeAnswer(chunks=(CHUNK, b'data: {"error":{"message":"boom"}}\n\n')), events())
+    assert await running.run() is End.UPSTREAM_ERROR
+    assert running.exchange.written[-1] == b'data: {"error":{"message":"boom"}}\n\n'
+
+
+async def test_a_client_that_leaves_ends_the_relay() -> None:
+    exchange = FakeExchange("/v1/chat/completions", leaves_after_writes=1)
+    running = Running(FakeAnswer(chunks=(CHUNK, CHUNK, DONE)), events(), exchange)
+    assert await running.run() is End.CLIENT_CLOSED
+    assert exchange.written == [CHUNK]
+
+
+class Silent(FakeAnswer):
+    """Sends one chunk, then nothing until told."""
+
+    def __init__(self, first: bytes) -> None:
+        super().__init__()
+        self.first, self.go_on = first, asyncio.Event()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self.first
+        await self.go_on.wait()
+        yield DONE
+
+
+class Watched(FakeExchange):
+    """Tells when a given number of writes has been made."""
+
+    def __init__(self, writes: int) -> None:
+        super().__init__("/v1/chat/completions")
+        self._writes, self.reached = writes, asyncio.Event()
+
+    async def write(self, chunk: bytes) -> None:
+        await super().write(chunk)
+        if len(self.written) == self._writes:
+            self.reached.set()
+
+
+def silent_relay(exchange: FakeExchange, answer: FakeAnswer, passage: Passage) -> Relay:
+    class RealClock(ManualClock):
+        def now(self) -> float:
+            return asyncio.get_running_loop().time()
+
+    async def ignore(_now: float) -> None:
+        return None
+
+    exchange.status = 200
+    return Relay(Pipe(exchange, answer, passage, RealClock(), 0.005), ignore)
+
+
+async def test_a19_a_silent_stream_is_kept_alive_again_and_again() -> None:
+    exchange, answer = Watched(3), Silent(CHUNK)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(silent_relay(exchange, answer, events()).run())
+        await exchange.reached.wait()
+        answer.go_on.set()
+    assert exchange.written[:3] == [CHUNK, b": keep-alive\n\n", b": keep-alive\n\n"]
+    assert exchange.written[-1] == DONE
+
+
+async def test_a_cancelled_relay_counts_as_left_by_its_client() -> None:
+    exchange, answer = Watched(1), Silent(CHUNK)
+    relay = silent_relay(exchange, answer, events())
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(relay.run())
+        await exchange.reached.wait()
+        running.cancel()
+    assert running.cancelled()
+    assert relay.end is End.CLIENT_CLOSED

@@ -1,0 +1,214 @@
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from kinference.errors import BudgetExceeded, ClientGone, Draining
+from kinference.gateway.auth import ClientKey
+from kinference.gateway.backends import ServedModel
+from kinference.gateway.options import GatewayOptions
+from kinference.gateway.service import Gateway
+from kinference.ids import ResponseId
+from kinference.ports import Headers
+from kinference.vocabulary import AbortReason, QosClass
+from tests.unit.gateway.fakes import EVENTS, JSON, FakeAnswer, FakeExchange, FakePicker, FakeUpstream, World, directory
+
+CHAT = "/v1/chat/completions"
+BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+KEYS = (ClientKey("sk-tenant-123", "acme", QosClass.BATCH),)
+CLOSED = GatewayOptions(keys=KEYS, allow_unauthenticated=False)
+CHUNK = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
+
+
+async def serve(
+    exchange: FakeExchange, world: World | None = None, options: GatewayOptions | None = None
+) -> FakeExchange:
+    world = world or World(upstream=FakeUpstream(FakeAnswer()))
+    await Gateway(world.outside, options or GatewayOptions()).handle(exchange)
+    return exchange
+
+
+def get(path: str, headers: Headers = (), method: str = "GET") -> FakeExchange:
+    return FakeExchange(path, method=method, headers=headers)
+
+
+@pytest.mark.parametrize(("path", "method"), [("/", "HEAD"), ("/health", "HEAD"), ("/health", "GET")])
+async def test_i1_preflights_are_answered_even_where_a_key_is_needed(path: str, method: str) -> None:
+    exchange = await serve(get(path, method=method), options=CLOSED)
+    assert (exchange.status, exchange.answer) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "kind"),
+    [
+        ("/v1/nowhere", (), "openai"),
+        ("/v1/messages/batches", (), "anthropic"),
+        ("/v1/nowhere", ((b"anthropic-version", b"2023-06-01"),), "anthropic"),
+    ],
+)
+async def test_an_unknown_path_is_not_found_in_the_clients_dialect(path: str, headers: Headers, kind: str) -> None:
+    exchange = await serve(get(path, headers))
+    assert exchange.status == 404
+    assert json.loads(exchange.answer)["error"]["type"] == "not_found_error"
+    assert ("request_id" in json.loads(exchange.answer)) is (kind == "anthropic")
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "allow"),
+    [(CHAT, "GET", b"POST"), ("/v1/models", "POST", b"GET"), ("/health", "PUT", b"GET, HEAD")],
+)
+async def test_a_wrong_method_is_told_the_right_ones(path: str, method: str, allow: bytes) -> None:
+    exchange = await serve(get(path, method=method))
+    assert (exchange.status, exchange.field(b"allow")) == (405, allow)
+
+
+async def test_an_answer_names_its_endpoint_its_request_and_our_time() -> None:
+    exchange = await serve(FakeExchange(CHAT, (BODY,), headers=((b"x-request-id", b"mine"),)))
+    assert (exchange.status, exchange.answer, exchange.is_finished) == (200, b"{}", True)
+    assert exchange.field(b"x-kinference-endpoint") == b"10.0.0.1:8000"
+    assert exchange.field(b"x-request-id") == b"mine"
+    assert exchange.field(b"x-kinference-overhead-ms") == b"0.000"
+
+
+async def test_a_request_without_an_id_gets_one_that_the_destination_sees_too() -> None:
+    world = World(upstream=FakeUpstream(FakeAnswer()))
+    exchange = await serve(FakeExchange(CHAT, (BODY,), headers=((b"x-request-id", b"not an id"),)), world)
+    request_id = exchange.field(b"x-request-id")
+    assert request_id is not None
+    assert request_id.startswith(b"req_")
+    assert world.upstream.field(b"x-request-id") == [request_id]
+    assert world.picker.picks[0].client_request_id == request_id.decode()
+
+
+async def test_j2_a_wrong_key_is_refused_and_repeated_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    wrong = ((b"authorization", b"Bearer sk-wrong-456"),)
+    exchange = await serve(FakeExchange(CHAT, (BODY,), headers=wrong), options=CLOSED)
+    assert exchange.status == 401
+    assert json.loads(exchange.answer)["error"]["code"] == "invalid_api_key"
+    assert b"sk-wrong" not in exchange.answer
+    assert "sk-wrong" not in caplog.text + "".join(str(vars(line)) for line in caplog.records)
+    assert exchange.body_read == 0
+
+
+async def test_a_key_settles_tenant_and_class_and_goes_no_further() -> None:
+    world = World(upstream=FakeUpstream(FakeAnswer()))
+    key = ((b"authorization", b"Bearer sk-tenant-123"), (b"x-api-key", b"sk-tenant-123"))
+    await serve(FakeExchange(CHAT, (BODY,), headers=key), world, CLOSED)
+    assert (world.picker.picks[0].tenant, world.picker.picks[0].qos) == ("acme", QosClass.BATCH)
+    assert world.upstream.field(b"authorization") == world.upstream.field(b"x-api-key") == []
+
+
+@pytest.mark.parametrize(("path", "code"), [(CHAT, "request_too_large"), ("/v1/messages", None)])
+async def test_i3_too_large_a_body_is_told_so_in_the_clients_dialect(path: str, code: str | None) -> None:
+    options = GatewayOptions(body_bytes_max=5)
+    exchange = await serve(FakeExchange(path, (b"123", b"456", b"789")), options=options)
+    assert exchange.status == 413
+    assert exchange.body_read == 2
+    error = json.loads(exchange.answer)["error"]
+    assert error.get("code") == code
+    assert error["type"] == ("request_too_large" if code is None else "invalid_request_error")
+
+
+async def test_a_picker_that_is_stopping_sends_clients_away_for_a_while() -> None:
+    exchange = await serve(FakeExchange(CHAT, (BODY,)), World(FakePicker(Draining("stopping"))))
+    assert (exchange.status, exchange.field(b"retry-after")) == (503, b"1")
+
+
+async def test_full_buffers_are_an_overload_and_not_the_clients_fault() -> None:
+    world = World()
+    world.picker.push_error = BudgetExceeded("server-wide budget")
+    assert (await serve(FakeExchange(CHAT, (BODY,)), world)).status == 503
+
+
+async def test_a_destinations_error_is_relayed_byte_for_byte() -> None:
+    world = World(upstream=FakeUpstream(FakeAnswer(422, JSON, (b'{ "x": 1.0 }',))))
+    exchange = await serve(FakeExchange(CHAT, (BODY,)), world)
+    assert (exchange.status, exchange.answer) == (422, b'{ "x": 1.0 }')
+
+
+async def test_models_are_listed_as_far_as_the_tenant_may_use_them() -> None:
+    models = (ServedModel("a"), ServedModel("b"), ServedModel("gpt-*", is_glob=True))
+    world = World(directory=replace(directory(), models=lambda: models, allows=lambda tenant, name: name == "b"))
+    exchange = await serve(get("/v1/models"), world)
+    assert [model["id"] for model in json.loads(exchange.answer)["data"]] == ["b"]
+    assert (await serve(get("/v1/models/a"), world)).status == 404
+    assert (await serve(get("/v1/models/b"), world)).status == 200
+
+
+async def test_models_are_listed_for_anthropic_clients_in_their_dialect() -> None:
+    exchange = await serve(get("/v1/models", ((b"anthropic-version", b"2023-06-01"),)))
+    assert json.loads(exchange.answer)["has_more"] is False
+
+
+@pytest.mark.parametrize("path", ["/v1/models/org/m", "/v1/models/org%2Fm"])
+async def test_a_model_is_found_by_an_id_with_slashes(path: str) -> None:
+    exchange = await serve(get(path), World(directory=directory("org/m")))
+    assert json.loads(exchange.answer)["id"] == "org/m"
+
+
+async def test_a_request_is_logged_without_body_key_or_query(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    exchange = FakeExchange(CHAT, (BODY,), headers=((b"x-api-key", b"sk-tenant-123"),))
+    exchange.query = "secret-query=1"
+    await serve(exchange)
+    (line,) = [line for line in caplog.records if line.name == "kinference.gateway"]
+    fields = vars(line)
+    assert (fields["tenant"], fields["model"], fields["outcome"], fields["status"]) == ("", "m", "ok", 200)
+    for secret in ("secret-query", "sk-tenant", '"content"'):
+        assert secret not in str(fields)
+
+
+async def test_a_client_that_vanishes_during_its_upload_is_logged_as_gone(caplog: pytest.LogCaptureFixture) -> None:
+    class Vanishing(FakeExchange):
+        async def body(self) -> AsyncIterator[bytes]:
+            yield b"{"
+            raise ClientGone("reset")
+
+    caplog.set_level(logging.INFO)
+    world = World()
+    with pytest.raises(ClientGone):
+        await serve(Vanishing(CHAT), world)
+    assert vars(caplog.records[-1])["outcome"] == "client_closed"
+    assert world.picker.picks == []
+
+
+async def test_a_client_that_vanishes_before_the_answer_frees_the_destination() -> None:
+    sent = asyncio.Event()
+
+    class Hanging(FakeUpstream):
+        async def send(self, request: object) -> FakeAnswer:
+            sent.set()
+            await asyncio.Event().wait()
+            return FakeAnswer()
+
+    world = World(upstream=Hanging())
+    async with asyncio.TaskGroup() as tasks:
+        handling = tasks.create_task(serve(FakeExchange(CHAT, (BODY,)), world))
+        await sent.wait()
+        handling.cancel()
+    assert handling.cancelled()
+    assert world.picker.aborted == [(ResponseId(1), AbortReason.UNSPECIFIED)]
+
+
+async def test_g7_a_client_that_vanishes_mid_stream_closes_the_destination_and_is_reported() -> None:
+    streaming = asyncio.Event()
+
+    class Endless(FakeAnswer):
+        async def chunks(self) -> AsyncIterator[bytes]:
+            yield CHUNK
+            streaming.set()
+            await asyncio.Event().wait()
+
+    answer = Endless(200, EVENTS)
+    world = World(upstream=FakeUpstream(answer))
+    async with asyncio.TaskGroup() as tasks:
+        handling = tasks.create_task(serve(FakeExchange(CHAT, (BODY,)), world))
+        await streaming.wait()
+        handling.cancel()
+    assert answer.is_closed
+    assert [report.completion_tokens for report in world.picker.final] == [1]
+    assert world.picker.aborted == []
