@@ -16,12 +16,12 @@ class Workload:
     """Its size. Words are `BYTES_PER_WORD` bytes, about two tokens of the simulated engine."""
 
     agents: int = 6
-    sessions_per_agent: int = 6
-    turns: int = 5
-    system_words: int = 750
-    question_words: int = 150
-    answer_tokens: int = 48
-    think_s: float = 4.0
+    sessions_per_agent: int = 5
+    turns: int = 4
+    system_words: int = 1_500
+    question_words: int = 300
+    answer_tokens: int = 24
+    think_s: float = 3.0
     """Mean pause of a person between an answer and the next question, in simulated seconds."""
 
     @property

@@ -15,22 +15,22 @@ BAR_WIDTH = 40
 def live(board: Scoreboard, in_flight: Mapping[str, int]) -> Group:
     """What is going on now: a row per endpoint, the sum, and how far along the traffic is."""
     table = Table(title=f"kinference demo: policy {board.policy}", title_justify="left")
-    table.add_column("endpoint")
-    for heading in ("requests", "in flight", "prefix hit rate", "TTFT p50", "TTFT p99"):
+    table.add_column("endpoint", no_wrap=True)
+    for heading in ("requests", "in flight", "hit rate", "TTFT p50", "TTFT p99"):
         table.add_column(heading, justify="right")
     for endpoint in sorted(in_flight.keys() | board.endpoints.keys()):
         table.add_row(*_row(endpoint, board.endpoints.get(endpoint, Tally()), in_flight.get(endpoint, 0)))
     table.add_section()
     table.add_row(*_row("all", board.total, sum(in_flight.values())))
-    done = Text(f" {board.done}/{board.requests} requests", style="dim")
-    return Group(table, ProgressBar(total=board.requests, completed=board.done, width=BAR_WIDTH), done)
+    done = Text(f"{board.done}/{board.requests} requests\n", style="dim")
+    return Group(table, ProgressBar(total=board.requests, completed=board.done, width=BAR_WIDTH), Text(""), done)
 
 
 def comparison(ours: Scoreboard, theirs: Scoreboard) -> Table:
     """Both runs side by side: the same conversations, engines that start equally cold."""
     table = Table(title="the same traffic, two policies", title_justify="left")
-    table.add_column("policy")
-    for heading in ("requests", "prefix hit rate", "TTFT mean", "TTFT p50", "TTFT p99"):
+    table.add_column("policy", no_wrap=True)
+    for heading in ("requests", "hit rate", "TTFT mean", "TTFT p50", "TTFT p99"):
         table.add_column(heading, justify="right")
     for board in (ours, theirs):
         total = board.total

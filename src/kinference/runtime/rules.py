@@ -4,8 +4,10 @@ from collections.abc import Iterable
 
 from kinference.config.schema import Config, Endpoint, ModelRoute, Pool, TenantPolicy
 from kinference.config.schema import Target as ConfiguredTarget
-from kinference.core.fleet import BackendSpec, EndpointSpec
+from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
+from kinference.core.pick import Router
 from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind, TenantRule
+from kinference.fleet.static import set_static_pools
 from kinference.ids import ObjectRef
 
 
@@ -64,3 +66,13 @@ def _destination(target: ConfiguredTarget) -> tuple[TargetKind, ObjectRef]:
 
 def _tenant_rule(rule: TenantPolicy) -> TenantRule:
     return TenantRule(rule.tenants, rule.models, rule.classes, rule.destinations)
+
+
+def apply(config: Config, router: Router, fleet: Fleet) -> None:
+    """Make the router and the fleet follow a configuration; endpoints that stay keep what is known of them.
+
+    Raises ConfigError, and changes nothing, when the policy or a parameter is unknown.
+    """
+    router.reconfigure(routing_rules(config))
+    set_static_pools(fleet, {pool.ref: endpoint_specs(pool) for pool in config.pools})
+    fleet.set_backends(backend_specs(config))

@@ -1,0 +1,65 @@
+"""`kinference serve`: all planes in one process."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import uvloop
+
+from kinference.cli.arguments import Verbs
+from kinference.config.env import process_environment
+from kinference.config.load import advice, from_engines, load
+from kinference.config.problems import InvalidConfig
+from kinference.config.watch import Reloader
+from kinference.observe.logs import LEVELS, LogFormat, configure_logs
+from kinference.runtime.exposure import refuse_exposure
+from kinference.runtime.serve import ServeOptions, serve
+
+EXAMPLE = """\
+examples:
+  kinference serve --engine http://gpu-1:8000 --engine http://gpu-2:8000
+  kinference serve --config kinference.yaml --log-format json
+  KINFERENCE_LISTEN_GATEWAY=127.0.0.1:0 kinference serve --engine http://gpu-1:8000 --ports-file ports.json
+"""
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the verb and its flags."""
+    parser = verbs.add_parser(
+        "serve",
+        help="route requests: picker, gateway and admin port in one process",
+        description="Route requests to engines and providers. Every key of the file can be overridden by an "
+        "environment variable: listen.gateway by KINFERENCE_LISTEN_GATEWAY.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--config", type=Path, metavar="FILE", help="YAML file; read again on change and on SIGHUP")
+    source.add_argument("--engine", action="append", metavar="URL", help="an engine, http://HOST:PORT; may be repeated")
+    parser.add_argument("--ports-file", type=Path, metavar="PATH", help="write the ports in use there, as JSON")
+    parser.add_argument("--insecure", action="store_true", help="allow listening off loopback without credentials")
+    parser.add_argument("--log-format", choices=[kind.value for kind in LogFormat], default=LogFormat.TEXT.value)
+    parser.add_argument("--log-level", choices=LEVELS, default="info")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until stopped."""
+    configure_logs(LogFormat(args.log_format), args.log_level)
+    environ = process_environment()
+    try:
+        config = load(args.config, environ) if args.config else from_engines(args.engine, environ)
+    except InvalidConfig as error:
+        for problem in error.problems:
+            print(f"kinference: {problem}", file=sys.stderr)
+        return 1
+    for line in advice(config, environ):
+        print(f"kinference: note: {line}", file=sys.stderr)
+    refuse_exposure(config, insecure=args.insecure)
+    reloader = Reloader(args.config, environ, config) if args.config else None
+    uvloop.run(serve(ServeOptions(config, _announce, args.config, reloader, args.ports_file)))
+    return 0
+
+
+def _announce(line: str) -> None:
+    print(line, flush=True)

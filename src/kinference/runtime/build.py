@@ -1,0 +1,143 @@
+"""Who gets what: one `build_<part>` each, and nothing else in the tree knows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random, SystemRandom
+
+from kinference.config.schema import Config
+from kinference.core.fleet import Fleet
+from kinference.core.pick import Router
+from kinference.core.policy import Rulebook
+from kinference.dashboard.admin import Admin, AdminSources
+from kinference.fleet.watch import FleetWatcher
+from kinference.gateway.auth import ClientKey
+from kinference.gateway.backends import BackendRoute, Directory
+from kinference.gateway.options import GatewayOptions, Outside
+from kinference.gateway.service import Gateway
+from kinference.ids import ObjectRef
+from kinference.observe.metrics import Metrics
+from kinference.picker.desk import Desk
+from kinference.picker.inprocess import InProcessPicker
+from kinference.picker.limits import PickerLimits
+from kinference.picker.service import picker_service
+from kinference.picker.timer import ReclaimTimer
+from kinference.ports import Clock, Upstream
+from kinference.runtime.clock import SystemClock
+from kinference.runtime.directory import FleetDirectory
+from kinference.runtime.rules import apply, routing_rules
+from kinference.runtime.views import decision_views, endpoint_views, unready_reason
+from kinference.wire.aiohttp_server import AiohttpServer
+from kinference.wire.exchange import Handler
+from kinference.wire.grpcio_server import GrpcioLimits, GrpcioServer
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """What listens."""
+
+    picker: GrpcioServer
+    gateway: AiohttpServer
+    admin: AiohttpServer
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What every plane shares."""
+
+    clock: Clock
+    metrics: Metrics
+    fleet: Fleet
+    router: Router
+    desk: Desk
+    upstream: Upstream
+    watcher: FleetWatcher
+    timer: ReclaimTimer
+
+
+def build_parts(config: Config, upstream: Upstream) -> Parts:
+    """The decision core with everything that feeds it."""
+    clock, metrics, fleet = SystemClock(), Metrics(), Fleet()
+    rng = Random(config.routing.seed)
+    router = Router(fleet, routing_rules(config), rng)
+    apply(config, router, fleet)
+    desk = Desk(router, picker_limits(config), clock, metrics, SystemRandom())
+    watcher = FleetWatcher(fleet, upstream, clock, Random(config.routing.seed))
+    return Parts(clock, metrics, fleet, router, desk, upstream, watcher, ReclaimTimer(desk, clock))
+
+
+def picker_limits(config: Config) -> PickerLimits:
+    """The configured limits, and the picker's own defaults for the rest."""
+    limits = config.limits
+    return PickerLimits(
+        body_max_bytes=limits.body_max_bytes,
+        buffer_max_bytes=limits.buffer_max_bytes,
+        chunk_max_bytes=limits.chunk_max_bytes,
+        push_idle_timeout=limits.push_idle_timeout,
+        body_ttl=limits.body_ttl,
+        ticket_ttl=limits.ticket_ttl,
+        drain_timeout=limits.drain_timeout,
+    )
+
+
+def build_gateway(config: Config, parts: Parts) -> Gateway:
+    """The HTTP plane, with the credentials that only it may hold."""
+    outside = Outside(
+        picker=InProcessPicker(parts.desk),
+        upstream=parts.upstream,
+        clock=parts.clock,
+        metrics=parts.metrics,
+        directory=build_directory(config, parts.fleet),
+    )
+    options = GatewayOptions(
+        keys=tuple(ClientKey(key.key.reveal(), key.tenant, key.service_class) for key in config.gateway.keys),
+        allow_unauthenticated=config.allows_unauthenticated,
+        body_bytes_max=config.limits.body_max_bytes,
+        chunk_bytes_max=config.limits.chunk_max_bytes,
+    )
+    return Gateway(outside, options)
+
+
+def build_directory(config: Config, fleet: Fleet) -> Directory:
+    """Where destinations are and what models there are, for one configuration."""
+    rules = routing_rules(config)
+    known = FleetDirectory(fleet, rules)
+    return Directory(
+        locate=known.locate,
+        resolve=backend_routes(config).get,
+        models=known.models,
+        allows=Rulebook(rules).may_use_model,
+    )
+
+
+def backend_routes(config: Config) -> Mapping[ObjectRef, BackendRoute]:
+    """URL and credential of every backend that has its own."""
+    return {
+        backend.ref: BackendRoute(
+            backend.ref, str(backend.base_url), backend.api_key.reveal() if backend.api_key else "", backend.api
+        )
+        for backend in config.backends
+        if backend.base_url is not None
+    }
+
+
+def build_admin(parts: Parts) -> Admin:
+    """The admin port's handler."""
+    return Admin(
+        AdminSources(
+            metrics=parts.metrics,
+            endpoints=lambda: endpoint_views(parts.router, parts.clock.now()),
+            decisions=lambda limit: decision_views(parts.desk, parts.router, limit),
+            unready_reason=lambda: unready_reason(parts.fleet),
+            refresh=parts.desk.publish,
+        )
+    )
+
+
+def build_servers(config: Config, parts: Parts, gateway: Handler) -> Servers:
+    """One server a port."""
+    limits = GrpcioLimits(chunk_bytes_max=config.limits.chunk_max_bytes)
+    return Servers(
+        picker=GrpcioServer(str(config.listen.picker), [picker_service(parts.desk)], limits),
+        gateway=AiohttpServer(gateway, parts.clock),
+        admin=AiohttpServer(build_admin(parts).handle, parts.clock),
+    )

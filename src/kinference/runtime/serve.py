@@ -1,0 +1,82 @@
+"""`kinference serve` without its flags: run until asked to stop, reload when asked or when the file changes."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kinference.config.schema import Config
+from kinference.config.watch import Reloader, watch_file
+from kinference.errors import ConfigError
+from kinference.runtime.service import Service, running, write_ports
+from kinference.runtime.signals import STOPPING, each, requested
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What the command line adds to a configuration."""
+
+    config: Config
+    announce: Callable[[str], None]
+    """Told the ready line."""
+    file: Path | None = None
+    """The configuration's file, watched for changes."""
+    reloader: Reloader | None = None
+    ports_file: Path | None = None
+
+
+async def serve(options: ServeOptions) -> None:
+    """Run the service until SIGTERM or SIGINT, then drain; a second signal ends the process at once.
+
+    Raises ConfigError when a port cannot be had.
+    """
+    async with running(options.config) as service:
+        with requested(*STOPPING) as stop, requested(signal.SIGHUP) as hangup:
+            if options.ports_file is not None:
+                write_ports(options.ports_file, service.ports)
+            options.announce(ready_line(service))
+            async with asyncio.TaskGroup() as group:
+                reloads = [group.create_task(work) for work in _reloads(service, options, hangup)]
+                await stop.wait()
+                for task in reloads:
+                    task.cancel()
+        drain_timeout = service.config.limits.drain_timeout
+        _log.info("draining for at most %g s; a second signal ends it at once", drain_timeout)
+        await service.drain(drain_timeout)
+
+
+def ready_line(service: Service) -> str:
+    """One line that a script can wait for and a person can click on."""
+    listen, ports = service.config.listen, service.ports
+    picker, gateway, admin = (
+        replace(address, port=port)
+        for address, port in (
+            (listen.picker, ports.picker),
+            (listen.gateway, ports.gateway),
+            (listen.admin, ports.admin),
+        )
+    )
+    return f"kinference: ready, picker {picker}, gateway http://{gateway}, admin http://{admin}"
+
+
+def _reloads(service: Service, options: ServeOptions, hangup: asyncio.Event) -> list[Coroutine[None, None, None]]:
+    if options.reloader is None or options.file is None:
+        return []
+    return [_reload_on(source, service, options.reloader) for source in (each(hangup), watch_file(options.file))]
+
+
+async def _reload_on(source: AsyncIterator[None], service: Service, reloader: Reloader) -> None:
+    async for _ in source:
+        fresh = await asyncio.to_thread(reloader.reload)
+        if fresh is None:
+            continue
+        try:
+            service.apply(fresh)
+        except ConfigError as error:
+            _log.error("configuration not taken over, the old one stays: %s", error)
+        else:
+            _log.info("configuration taken over")

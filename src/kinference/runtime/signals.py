@@ -1,0 +1,29 @@
+"""Signals as things that can be waited for."""
+
+import asyncio
+import signal
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def requested(*signals: signal.Signals) -> Iterator[asyncio.Event]:
+    """While inside, these signals set the event instead of ending the process; afterwards they end it again."""
+    loop, event = asyncio.get_running_loop(), asyncio.Event()
+    for number in signals:
+        loop.add_signal_handler(number, event.set)
+    try:
+        yield event
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+async def each(event: asyncio.Event) -> AsyncGenerator[None]:
+    """One item each time the event is set; several times before the consumer is back count as one."""
+    while True:
+        await event.wait()
+        event.clear()
+        yield

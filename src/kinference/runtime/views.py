@@ -1,0 +1,43 @@
+"""What the admin port shows of the running state, as plain values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from kinference.core.decision import Explanation
+from kinference.core.fleet import Fleet
+from kinference.core.pick import Router
+from kinference.ids import Seconds
+from kinference.picker.desk import Desk
+from kinference.picker.flow import Flow
+
+
+def endpoint_views(router: Router, now: Seconds) -> Sequence[Mapping[str, object]]:
+    """Every destination: its state, its load, what has been learned of it."""
+    return [asdict(row) for row in router.snapshot(now)]
+
+
+def decision_views(desk: Desk, router: Router, limit: int) -> Sequence[Mapping[str, object]]:
+    """The newest decisions, each with everything that was weighed."""
+    return [_decision_view(flow, router.explain(flow.decision)) for flow in desk.flows(limit)]
+
+
+def _decision_view(flow: Flow, explanation: Explanation) -> Mapping[str, object]:
+    picked_at = datetime.fromtimestamp(flow.picked_at, UTC).isoformat(timespec="milliseconds")
+    decision = flow.decision
+    estimates = {"prompt_tokens_estimated": decision.prompt_tokens, "hit_tokens_expected": decision.hit_tokens}
+    return {"picked_at": picked_at, **flow.fields(), **estimates, "explanation": explanation}
+
+
+def unready_reason(fleet: Fleet) -> str | None:
+    """None when at least one destination could serve; else what is missing and what to look at."""
+    if fleet.backends() or any(endpoint.ready and endpoint.models for endpoint in fleet.endpoints()):
+        return None
+    endpoints = fleet.endpoints()
+    if not endpoints:
+        return "no pool has an endpoint and there is no backend; add one to the configuration"
+    ready = [endpoint.spec.address for endpoint in endpoints if endpoint.ready]
+    if ready:
+        return f"no models known at {', '.join(ready[:8])}; look at the engine's /v1/models, or set pools[].models"
+    down = ", ".join(endpoint.spec.address for endpoint in endpoints[:8])
+    return f"no endpoint answers its health check: {down}; is the engine up, and the URL right?"

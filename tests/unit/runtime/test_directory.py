@@ -1,0 +1,47 @@
+from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
+from kinference.core.policy import ModelRule, RoutingRules
+from kinference.gateway.backends import EndpointRoute
+from kinference.ids import Address, ObjectRef
+from kinference.runtime.directory import FleetDirectory, served_models
+from kinference.vocabulary import Api
+
+POOL = ObjectRef("default", "chat")
+ADDRESS = Address("127.0.0.1:8000")
+
+
+def fleet(*models: str) -> Fleet:
+    made = Fleet()
+    made.set_pool(POOL, [EndpointSpec(POOL, ADDRESS, scheme="https", path_prefix="/engine")])
+    made.set_models(POOL, ADDRESS, models)
+    return made
+
+
+def test_models_come_from_engines_backends_and_the_routing_table() -> None:
+    made = fleet("llama")
+    made.set_backends([BackendSpec(ObjectRef("default", "openai"), Api.OPENAI_CHAT, {"gpt": "gpt-5"})])
+    rules = RoutingRules(models=(ModelRule("alias", ()), ModelRule("free-*", ())))
+    models = served_models(made, rules)
+    assert [model.id for model in models] == ["alias", "free-*", "gpt", "llama"]
+    assert [model.id for model in models if model.is_glob] == ["free-*"]
+
+
+def test_a_model_that_several_serve_is_listed_once() -> None:
+    made = fleet("llama")
+    made.set_backends([BackendSpec(ObjectRef("default", "openai"), Api.OPENAI_CHAT, {"llama": "x"})])
+    assert [model.id for model in served_models(made, RoutingRules())] == ["llama"]
+
+
+def test_the_directory_follows_the_fleet() -> None:
+    made = fleet("llama")
+    directory = FleetDirectory(made, RoutingRules())
+    assert directory.locate(ADDRESS) == EndpointRoute("https://127.0.0.1:8000", "/engine")
+    assert [model.id for model in directory.models()] == ["llama"]
+    made.set_models(POOL, ADDRESS, ["mistral"])
+    assert [model.id for model in directory.models()] == ["mistral"]
+    made.remove_pool(POOL)
+    assert directory.locate(ADDRESS) is None
+    assert list(directory.models()) == []
+
+
+def test_an_unknown_address_is_not_guessed() -> None:
+    assert FleetDirectory(fleet(), RoutingRules()).locate(Address("10.0.0.1:1")) is None

@@ -1,0 +1,30 @@
+import asyncio
+import os
+import signal
+
+from kinference.runtime.signals import STOPPING, each, requested
+
+
+async def test_a_request_to_stop_can_be_waited_for() -> None:
+    with requested(*STOPPING) as stop:
+        assert not stop.is_set()
+        os.kill(os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(5):
+            await stop.wait()
+
+
+async def test_each_request_is_told_once() -> None:
+    with requested(signal.SIGHUP) as hangup:
+        source = each(hangup)
+        async with asyncio.timeout(5):
+            for _ in range(3):
+                os.kill(os.getpid(), signal.SIGHUP)
+                await anext(source)
+        assert not hangup.is_set()
+        await source.aclose()
+
+
+async def test_afterwards_the_signal_does_what_it_did_before() -> None:
+    with requested(signal.SIGUSR1):
+        assert signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL
+    assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
