@@ -45,7 +45,7 @@ class SseReader:
             return []
         buffer = self._buffer
         is_fresh = not buffer and not self._after_cr
-        if is_fresh and 2 < chunk.find(b"\n\n") == len(chunk) - 2 and b"\r" not in chunk:
+        if is_fresh and 0 < chunk.find(b"\n\n") == len(chunk) - 2 and b"\r" not in chunk:
             return [self._event(chunk)]  # one event to a chunk, as engines mostly write
         buffer += chunk
         if self._after_cr:

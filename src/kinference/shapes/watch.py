@@ -32,15 +32,18 @@ class Kind(Enum):
     """A preamble, a ping, a frame around content, or something yet unknown: to be forwarded."""
 
 
+_NULL: Final = msgspec.Raw(b"null")
+
+
 class _Chunk(msgspec.Struct):
     choices: list[msgspec.Raw] | None = None
-    error: msgspec.Raw | None = None
+    error: msgspec.Raw = _NULL
 
     object: str | None = None
 
     @property
     def is_error(self) -> bool:
-        return self.error is not None or self.object == "error"
+        return bytes(self.error) != b"null" or self.object == "error"
 
 
 class _Typed(msgspec.Struct):
