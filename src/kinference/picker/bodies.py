@@ -20,6 +20,8 @@ from kinference.picker.numbering import draw_id
 from kinference.picker.pieces import Pieces
 from kinference.picker.timeline import Timeline
 
+TOMBSTONES_LATE: Seconds = 10.0
+
 
 class State(Enum):
     OPEN = auto()
@@ -158,8 +160,12 @@ class Bodies:
         return pieces
 
     def deadline(self) -> Seconds | None:
-        """When the next body is due; tombstones are bounded in number and leave when it suits."""
-        return self._unpicked.deadline()
+        """When the next body is due. Tombstones hold no bytes, so they may be late, and leave many at a time."""
+        unpicked, tombstone = self._unpicked.deadline(), self._consumed.deadline()
+        if tombstone is None:
+            return unpicked
+        late = tombstone + TOMBSTONES_LATE
+        return late if unpicked is None else min(unpicked, late)
 
     def expire(self, now: Seconds) -> int:
         """Reclaim bodies that nobody picked in time, some at once. Returns how many."""

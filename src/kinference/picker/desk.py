@@ -9,7 +9,7 @@ from dataclasses import replace
 from random import Random
 
 from kinference.core.pick import Router
-from kinference.errors import Draining, InvalidArgument, UnknownId
+from kinference.errors import InvalidArgument, UnknownId
 from kinference.ids import ResponseId, Seconds, StreamId
 from kinference.observe.metrics import (
     ABORTS,
@@ -52,15 +52,13 @@ class Desk:
         self._bodies = Bodies(limits, self._account, random, self._make_room)
         self._tickets = Tickets(limits, self._account, random)
         self._history = FlowHistory(limits.decisions_max)
-        self._draining = False
+        self.is_draining = False
         self._announce: Callable[[Seconds], None] | None = None
 
     # --- pushing ---------------------------------------------------------------------------------
 
     def open(self, declared: int | None) -> StreamId:
         """A push begins. Its carrier calls `discard` when its stream ends, however it ends."""
-        if self._draining:
-            raise Draining("the server is shutting down: push to another instance")
         return self._bodies.open(declared)
 
     def append(self, stream_id: StreamId, chunk: bytes) -> None:
@@ -217,8 +215,8 @@ class Desk:
     # --- the whole -------------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """Take no new push; what has begun goes on."""
-        self._draining = True
+        """Take no new push from outside; what has begun goes on. A gateway in this process drains itself."""
+        self.is_draining = True
 
     @property
     def is_idle(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 from kinference.ids import ResponseId
 from kinference.picker.desk import Desk
+from kinference.picker.pieces import cut
 from kinference.ports import (
     FinalTokenReport,
     FirstTokenReport,
@@ -16,7 +17,9 @@ from kinference.vocabulary import AbortReason
 
 
 class InProcessPicker:
-    """`ports.Picker` on a desk. How long a push may idle is for whoever feeds it to say."""
+    """`ports.Picker` on a desk. How long a push may idle is for whoever feeds it to say, and a chunk has no limit of
+    its own, since no message carries it.
+    """
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -25,7 +28,8 @@ class InProcessPicker:
         stream_id = self._desk.open(metadata.declared_length)
         try:
             async for chunk in chunks:
-                self._desk.append(stream_id, chunk)
+                for piece in cut(chunk, self._desk.limits.chunk_max_bytes):
+                    self._desk.append(stream_id, piece)
             pushed = self._desk.finish(stream_id)
             self._desk.commit(stream_id)
         finally:

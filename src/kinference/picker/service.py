@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from kinference.errors import IdleTimeout, KinferenceError
+from kinference.errors import Draining, IdleTimeout, KinferenceError
 from kinference.ids import ResponseId
 from kinference.picker import convert
 from kinference.picker.desk import Desk
+from kinference.vocabulary import AbortReason
 from kinference.wire.proto import picker_pb2 as pb
 from kinference.wire.rpc import Call, RpcError, RpcHandler, RpcService
 
@@ -35,6 +36,8 @@ class PickerMethods:
 
     async def push_body(self, call: Call) -> None:
         """Takes a body in. It is committed only once the reply is written: a reset may look like a clean end."""
+        if self._desk.is_draining:
+            raise Draining("the server is shutting down: push to another instance")
         stream_id = self._desk.open(convert.push_metadata(call.metadata).declared_length)
         try:
             while (message := await self._receive_in_time(call)) is not None:
@@ -58,7 +61,12 @@ class PickerMethods:
     async def pick(self, call: Call) -> None:
         message = await call.receive()
         arguments = convert.pick_arguments(message, call.metadata, self._desk.limits.name_max_chars)
-        await call.send(convert.pick_response(self._desk.pick(arguments, remote=True)))
+        result = self._desk.pick(arguments, remote=True)
+        try:
+            await call.send(convert.pick_response(result))
+        except BaseException:
+            self._desk.abort(result.response_id, AbortReason.NOT_DISPATCHED, "its caller left before the answer")
+            raise
 
     async def pull_body(self, call: Call) -> None:
         """Hands a body back. A pull that is cut from our side may be waiting for its reader, so it is woken."""

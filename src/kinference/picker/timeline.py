@@ -1,5 +1,6 @@
 """A queue of deadlines that all lie the same time ahead, so that the next one is always in front."""
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
@@ -9,11 +10,14 @@ Key = TypeVar("Key", bound=int)
 
 
 class Timeline(Generic[Key]):
-    """Keys in the order in which their time began. Starting, stopping and finding the next due are all O(1)."""
+    """Keys in the order in which their time began. Starting, stopping and finding the next due are all O(1).
+
+    A plain dictionary would not do: finding its first key walks over every key that was removed in front of it.
+    """
 
     def __init__(self, ttl: Seconds) -> None:
         self._ttl = ttl
-        self._began: dict[Key, Seconds] = {}
+        self._began: OrderedDict[Key, Seconds] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._began)
@@ -23,8 +27,8 @@ class Timeline(Generic[Key]):
 
     def start(self, key: Key, now: Seconds) -> None:
         """Begin the key's time, or begin it anew."""
-        self._began.pop(key, None)
         self._began[key] = now
+        self._began.move_to_end(key)
 
     def stop(self, key: Key) -> None:
         """Forget the key; one that is not here is left alone."""
@@ -32,9 +36,8 @@ class Timeline(Generic[Key]):
 
     def deadline(self) -> Seconds | None:
         """When the next key is due."""
-        for began in self._began.values():
-            return began + self._ttl
-        return None
+        oldest = self._oldest()
+        return None if oldest is None else self._began[oldest] + self._ttl
 
     def pop_due(self, now: Seconds) -> Iterator[Key]:
         """Remove and yield the keys whose time is over, oldest first. What is not taken stays due."""

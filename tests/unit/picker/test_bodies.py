@@ -200,6 +200,16 @@ def test_a_tombstone_is_kept_for_the_bodys_time_and_then_forgotten() -> None:
         shelf.bodies.peek(stream_id)
 
 
+def test_tombstones_are_reclaimed_on_our_own_initiative_if_late() -> None:
+    shelf = Shelf()
+    shelf.bodies.consume(shelf.stored(b"abc"), 1.0)
+    assert shelf.bodies.deadline() == 21.0
+    shelf.stored(b"abc", now=5.0)
+    assert shelf.bodies.deadline() == 15.0
+    shelf.bodies.expire(21.0)
+    assert shelf.bodies.deadline() is None
+
+
 def test_tombstones_are_bounded_in_number() -> None:
     shelf = Shelf(PickerLimits(tombstones_max=2))
     ids = [shelf.stored(b"x") for _ in range(3)]

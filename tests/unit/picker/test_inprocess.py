@@ -56,6 +56,10 @@ async def test_the_rules_of_a_push_hold_here_too(picker: Picker) -> None:
         await picker.push_body(cut(b"x" * 9999), PushMetadata())
 
 
+async def test_a_chunk_may_be_as_long_as_a_body(picker: Picker) -> None:
+    assert (await picker.push_body(cut(b"x" * 4000, 4000), PushMetadata())).total_bytes == 4000
+
+
 async def test_a_body_is_pulled_once(picker: Picker) -> None:
     result = await pick(picker)
     assert len([piece async for piece in picker.pull_body(result.response_id)]) > 1

@@ -180,6 +180,16 @@ async def test_pick_of_ids_that_name_nothing(desk: Desk) -> None:
     assert await fails(desk, "Pick", ScriptedCall(consumed)) is Status.FAILED_PRECONDITION
 
 
+async def test_a_pick_whose_caller_left_before_the_answer_holds_nothing(desk: Desk) -> None:
+    def gone() -> None:
+        raise ClientGone("gone")
+
+    call = ScriptedCall(pb.PickRequest(body_stream_id=await push(desk)).SerializeToString())
+    call.before_send = gone
+    assert await fails(desk, "Pick", call) is Status.CANCELLED
+    assert (desk.buffered_bytes, desk.is_idle) == (0, True)
+
+
 async def test_a_second_pull_finds_nothing(desk: Desk) -> None:
     request = pb.PullBodyRequest(response_id=(await pick(desk)).response_id).SerializeToString()
     await run(desk, "PullBody", ScriptedCall(request))

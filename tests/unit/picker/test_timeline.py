@@ -43,6 +43,13 @@ def test_a_stopped_key_is_never_due_and_an_unknown_one_is_left_alone() -> None:
     assert list(line.pop_due(9.0)) == []
 
 
+def test_finding_the_next_costs_the_same_however_many_went_before() -> None:
+    line: Timeline[int] = Timeline(0.0)
+    for key in range(200_000):
+        line.start(key, 0.0)
+    assert sum(1 for _ in line.pop_due(0.0)) == 200_000
+
+
 def test_the_oldest_key_is_known_by_when_it_began() -> None:
     line: Timeline[int] = Timeline(1.0)
     assert line.oldest_since(9.0) is None
