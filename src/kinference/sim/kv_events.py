@@ -100,19 +100,23 @@ class KvEventPublisher:
 
     def __init__(self, options: KvEventOptions) -> None:
         self._options = options
-        self._context = zmq.Context()
+        self._topic = options.topic.encode()
         self._kept: deque[tuple[int, bytes]] = deque(maxlen=REPLAY_BATCHES_MAX)
         self._sequence = 0
-        self._publisher = self._context.socket(zmq.PUB)
-        self._publisher.set_hwm(QUEUE_MESSAGES_MAX)
-        self._replay = zmq.asyncio.Context(self._context).socket(zmq.ROUTER)
+        self._context: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._publisher: zmq.Socket[bytes] | None = None
+        self._replay: zmq.asyncio.Socket | None = None
         self.endpoint = self.replay_endpoint = ""
 
     def open(self) -> None:
         """Bind what is asked for. Raises OSError when an endpoint is taken or cannot be parsed."""
+        self._context = zmq.Context()
         if self._options.endpoint:
+            self._publisher = self._context.socket(zmq.PUB)
+            self._publisher.set_hwm(QUEUE_MESSAGES_MAX)
             self.endpoint = _bind(self._publisher, self._options.endpoint)
         if self._options.replay_endpoint:
+            self._replay = zmq.asyncio.Context(self._context).socket(zmq.ROUTER)
             self.replay_endpoint = _bind(self._replay, self._options.replay_endpoint)
 
     @property
@@ -128,13 +132,14 @@ class KvEventPublisher:
         self._kept.append((self._sequence, payload))
         frames = (self._topic, self._sequence.to_bytes(SEQUENCE_BYTES, "big"), payload)
         self._sequence += 1
-        if self.endpoint:
+        if self._publisher is not None:
             self._publisher.send_multipart(frames, zmq.NOBLOCK)
 
     async def serve_replay(self) -> None:
         """Answer those who missed something. Ends by being cancelled."""
-        while self.replay_endpoint:
-            frames = await self._replay.recv_multipart()
+        replay = self._replay
+        while replay is not None:
+            frames = await replay.recv_multipart()
             client, start = frames[0], frames[-1]
             if len(start) != SEQUENCE_BYTES:
                 continue  # not a question that has an answer
@@ -142,22 +147,23 @@ class KvEventPublisher:
             for sequence, payload in list(self._kept):
                 if sequence >= first:
                     number = sequence.to_bytes(SEQUENCE_BYTES, "big")
-                    await self._replay.send_multipart((client, b"", self._topic, number, payload))
-            await self._replay.send_multipart((client, b"", b"", _END_OF_REPLAY, b""))
+                    await replay.send_multipart((client, b"", self._topic, number, payload))
+            await replay.send_multipart((client, b"", b"", _END_OF_REPLAY, b""))
 
     def close(self) -> None:
         """Close both sockets, dropping what was not sent."""
-        self._replay.close(linger=0)
-        self._publisher.close(linger=0)
-        self._context.term()
-
-    @property
-    def _topic(self) -> bytes:
-        return self._options.topic.encode()
+        for socket in (self._publisher, self._replay):
+            if socket is not None:
+                socket.close(linger=0)
+        if self._context is not None:
+            self._context.term()
 
 
 def _bind(socket: zmq.Socket[Any], endpoint: str) -> str:
-    socket.bind(endpoint)
+    try:
+        socket.bind(endpoint)
+    except zmq.ZMQError as error:
+        raise OSError(error.errno, f"{endpoint}: {error.strerror}") from None
     bound = socket.getsockopt(zmq.LAST_ENDPOINT)
     assert isinstance(bound, bytes), "the option is a text"
     return bound.rstrip(b"\0").decode()
