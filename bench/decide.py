@@ -18,14 +18,14 @@ MODEL = "m"
 POOL = ObjectRef("default", "pool")
 
 
-def make_router(endpoints: int, seed: int) -> Router:
-    """A router over a pool of ready engines with room for a million tokens each."""
+def make_router(endpoints: int, foreign: int, seed: int) -> Router:
+    """A router over a pool of ready engines with room for a million tokens each, and requests of others on them."""
     fleet = Fleet()
     addresses = [Address(f"10.0.{number // 256}.{number % 256}:8000") for number in range(endpoints)]
     fleet.set_pool(POOL, [EndpointSpec(POOL, address, models=(MODEL,)) for address in addresses])
     for address in addresses:
         fleet.set_ready(POOL, address, ready=True)
-        fleet.observe(POOL, address, Observation(0.0, 2, 8, 0.5, kv_blocks=65_536, block_tokens=16))
+        fleet.observe(POOL, address, Observation(0.0, 0, foreign, 0.5, kv_blocks=65_536, block_tokens=16))
     return Router(fleet, RoutingRules(), Random(seed))
 
 
@@ -38,7 +38,7 @@ def make_request(rng: Random, shared: bytes, prompt_bytes: int) -> Request:
 def measure(endpoints: int, options: argparse.Namespace) -> list[float]:
     """Microseconds of each decision. Conversations go on in flight, and end a hundred decisions later."""
     rng = Random(options.seed)
-    router = make_router(endpoints, options.seed)
+    router = make_router(endpoints, options.foreign, options.seed)
     prompt_bytes = int(options.prompt_tokens * 4)
     heads = [rng.randbytes(int(prompt_bytes * options.hit)) for _ in range(options.prefixes)]
     in_flight: list[ReservationId] = []
@@ -68,6 +68,7 @@ def main() -> int:
     parser.add_argument("--decisions", type=int, default=2_000, help="decisions measured")
     parser.add_argument("--warmup", type=int, default=500, help="decisions before that")
     parser.add_argument("--in-flight", type=int, default=100, help="requests in flight")
+    parser.add_argument("--foreign", type=int, default=0, help="requests of other routers on each endpoint")
     parser.add_argument("--seed", type=int, default=1, help="of prompts and ties")
     parser.add_argument("--limit-us", type=float, help="fail when a median is over this")
     options = parser.parse_args()

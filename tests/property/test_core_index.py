@@ -38,12 +38,17 @@ class IndexAgainstModel(RuleBasedStateMachine):
         held_before = self._presence(slot, blocks).count(True)
         insertion = self.index.insert(slot, blocks)
         self.insertions.append(insertion)
-        assert insertion.added_from == min(held_before, self.index.capacity(slot))
+        assert len(insertion.earlier) == min(held_before, self.index.capacity(slot))
 
     @rule(place=st.integers(0, 1_000))
     def rollback(self, place: int) -> None:
         if self.insertions:
             self.index.rollback(self.insertions.pop(place % len(self.insertions)))
+
+    @rule(place=st.integers(0, 1_000), cached=st.integers(0, 12))
+    def correct(self, place: int, cached: int) -> None:
+        if self.insertions:
+            self.index.correct(self.insertions[place % len(self.insertions)], cached)
 
     @rule(slot=st.integers(0, SLOTS - 1), capacity=st.integers(1, 30))
     def resize(self, slot: int, capacity: int) -> None:

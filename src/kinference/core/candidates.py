@@ -1,10 +1,10 @@
 """Who may serve a request: targets by priority and weight, and the filters, each with its verdict and its remedy."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import count, groupby
 
 from kinference.core.decision import Rejected
 from kinference.core.filters import Question, Verdict, screen
@@ -36,8 +36,8 @@ class Group:
     """The slots that serve each model name."""
     traits: dict[str, ModelTraits] = field(default_factory=dict)
     context_min: int | None = None
-    turn: int = 0
-    """Decisions made among these, for policies that take turns."""
+    turns: Iterator[int] = field(default_factory=count)
+    """Counts the decisions among these, for policies that take turns."""
 
     def add(self, destination: Destination, model: str, rates: Rates, traits: ModelTraits) -> None:
         """One more competitor."""
@@ -57,7 +57,7 @@ class Group:
 
     def only(self, places: Sequence[int]) -> "Group":
         """The same group with these competitors alone."""
-        kept = Group(self.weight, turn=self.turn)
+        kept = Group(self.weight, turns=self.turns)
         for place in places:
             model = self.models[place]
             kept.add(self.destinations[place], model, self.rates[place], self.traits[model])
@@ -225,7 +225,9 @@ def _explained(options: Options, fitting: Sequence[Sequence[Group]]) -> Options:
         for group in tier:
             for destination in group.destinations:
                 if id(destination) in long_enough:
-                    explained.reject(destination, Verdict.TRIPPED, f"circuit open: {destination.circuit.reason}")
+                    explained.reject(
+                        destination, Verdict.TRIPPED, f"{Verdict.TRIPPED.cause}: {destination.circuit.reason}"
+                    )
                 else:
                     explained.reject(destination, Verdict.TOO_LONG)
     return explained

@@ -36,16 +36,9 @@ class Case:
     """Tokens to compute, never less than REQUEST_TOKENS."""
     output_tokens: int
     """Expected."""
+    fitting: Sequence[int]
+    """The places of those whose KV cache takes this request without evicting a running one."""
     turn: int
-
-    def fitting(self) -> list[int]:
-        """The places of those whose KV cache takes this request without evicting a running one."""
-        output = self.output_tokens
-        return [
-            place
-            for place, (load, uncached) in enumerate(zip(self.loads, self.uncached, strict=True))
-            if load.room - load.resident >= uncached + output
-        ]
 
 
 class CostTerm(Protocol):
@@ -90,14 +83,13 @@ class SlotWait:
     name: str = "slot_wait"
 
     def column(self, case: Case) -> list[Milliseconds]:
-        places = case.fitting()
-        if len(places) == len(case.loads):
-            return [0.0] * len(places)
+        if len(case.fitting) == len(case.loads):
+            return [0.0] * len(case.loads)
         waits = [
             rates.hold_ms * (1 + load.waiting) / max(1.0, beside)
             for rates, load, beside in zip(case.rates, case.loads, case.beside, strict=True)
         ]
-        for place in places:
+        for place in case.fitting:
             waits[place] = 0.0
         return waits
 

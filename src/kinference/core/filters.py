@@ -23,13 +23,13 @@ ENGINE_APIS: dict[Engine, frozenset[Api]] = {
 class Verdict(Enum):
     """Why a destination was removed, and what would help. In the order of the filters."""
 
-    NOT_SERVED = ("does not serve the model", "load it on an engine or route it under `models`")
-    WRONG_API = ("speaks another API", "call an API that it speaks")
+    NOT_SERVED = ("without the model", "load it on an engine or route it under `models`")
+    WRONG_API = ("of another API", "call an API that it speaks")
     NOT_READY = ("not ready", "check that the engine is up and answers /health")
     DRAINING = ("draining", "end the drain or add an endpoint")
     FORBIDDEN = ("closed to the tenant", "extend the tenant's `destinations`")
-    TOO_LONG = ("context too short for the prompt", "shorten the prompt or serve the model with more context")
-    TRIPPED = ("circuit open", "see its failures; it is tried again on its own")
+    TOO_LONG = ("with too short a context", "shorten the prompt or serve the model with more context")
+    TRIPPED = ("with an open circuit", "see its failures; it is tried again on its own")
 
     @property
     def cause(self) -> str:

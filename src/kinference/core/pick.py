@@ -40,6 +40,8 @@ UNUSABLE = {
 }
 
 
+CONFIRMED_SHARE = 0.5
+"""A hit of less than this share of what was believed is a miss; the rest is the error of the token estimate."""
 BEYOND_HASHING = "the prompt is longer than the prefix index looks at; what is cached beyond that is unknown"
 
 
@@ -56,6 +58,9 @@ class _Flight:
     believed_tokens: int
     """Thought to be cached, before trust is applied."""
     insertion: Insertion | None
+    alone: bool
+    """Nothing was being computed there: what was sent before should be cached."""
+    answered: bool = False
     first_token_at: Seconds | None = None
 
 
@@ -120,6 +125,7 @@ class Router:
         flight = self._flights.get(reservation)
         if flight is None or not self._ledger.first_token(reservation):
             return
+        flight.answered = True
         if is_failure(upstream_status):
             flight.destination.circuit.failed(f"status {upstream_status}", now)
         elif is_success(upstream_status):
@@ -142,8 +148,10 @@ class Router:
         flight.traits.learn_counts(flight.prompt_bytes, prompt_tokens, completion_tokens)
         if flight.first_token_at is not None:
             flight.rates.learn_hold((now - flight.first_token_at) * 1_000.0)
+        if not flight.answered:
+            flight.destination.circuit.succeeded()
         if cached_tokens is not None:
-            flight.destination.learn_hit(flight.believed_tokens, min(cached_tokens, prompt_tokens))
+            self._learn_hit(flight, min(cached_tokens, prompt_tokens))
 
     def abort(self, reservation: ReservationId, reason: AbortReason, now: Seconds) -> None:
         """The request died after the decision: give the load back, and take back the optimistic prefix insertion
@@ -178,16 +186,13 @@ class Router:
         group, scoring = self._split(request, shortlist.groups), self._scoring
         prompt = look_up(request, group, self._index) if scoring.by_prefix else Prompt()
         case = make_case(request, group, prompt, now)
-        if scoring.by_prefix:
-            places = case.fitting()
-            if 0 < len(places) < len(group.destinations):
-                group = group.only(places)
-                case = make_case(request, group, prompt, now)
+        if scoring.by_prefix and 0 < len(case.fitting) < len(group.destinations):
+            group = group.only(case.fitting)  # the others would push running requests out of their caches
+            case = make_case(request, group, prompt, now)
         terms = scoring.terms if request.qos is QosClass.INTERACTIVE else scoring.batch_terms
         columns = [term.column(case) for term in terms]
         totals = list(map(sum, zip(*columns, strict=True))) if columns else [0.0] * len(group.destinations)
         chosen = scoring.chooser.choose(case, totals, self._rng)
-        group.turn += 1
         names = [term.name for term in terms]
         weighed = Weighed(
             self._policy_name, group.names, list(zip(names, columns, strict=True)), totals, case.hits, chosen
@@ -213,13 +218,14 @@ class Router:
         destination, model = group.destinations[chosen], group.models[chosen]
         rates, uncached = group.rates[chosen], case.uncached[chosen]
         computed = case.ahead[chosen] + uncached
+        alone = destination.load.prefilling == 0
         claim = Claim(uncached, case.output_tokens, uncached + case.output_tokens)
         reservation = self._ledger.reserve(destination.load, claim)
         slot, blocks = group.slots[chosen], verdict.prompt.blocks.get(model)
         insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
-        believed = int(insertion.added_from * BLOCK_BYTES / group.traits[model].bytes_per_token) if insertion else 0
+        believed = int(len(insertion.earlier) * BLOCK_BYTES / group.traits[model].bytes_per_token) if insertion else 0
         self._flights[reservation] = _Flight(
-            destination, rates, group.traits[model], request.prompt_bytes, computed, believed, insertion
+            destination, rates, group.traits[model], request.prompt_bytes, computed, believed, insertion, alone
         )
         destination.picks += 1
         destination.circuit.picked(now)
@@ -236,6 +242,13 @@ class Router:
             verdict.weighed,
             tuple(verdict.shortlist.options.rejected),
         )
+
+    def _learn_hit(self, flight: _Flight, cached_tokens: int) -> None:
+        """Believe the engine: in such hits by their measure, and in what its cache must have dropped."""
+        flight.destination.learn_hit(flight.believed_tokens, cached_tokens)
+        missed = cached_tokens < flight.believed_tokens * CONFIRMED_SHARE
+        if missed and flight.alone and flight.insertion is not None:
+            self._index.correct(flight.insertion, int(cached_tokens * flight.traits.bytes_per_token / BLOCK_BYTES))
 
     def _release(self, reservation: ReservationId) -> _Flight | None:
         return self._flights.pop(reservation, None) if self._ledger.release(reservation) else None

@@ -30,6 +30,6 @@ def no_workers(request: Request, options: Options) -> tuple[Outcome, str]:
     if last is not Verdict.NOT_SERVED:
         candidates.pop(Verdict.NOT_SERVED, None)
     causes = ", ".join(f"{number} {verdict.cause}" for verdict, number in candidates.items())
-    tripped = [one for one in options.rejected if one.verdict.startswith(f"{Verdict.TRIPPED.cause}:")]
+    tripped = [one for one in options.rejected if one.verdict.startswith(Verdict.TRIPPED.cause)]
     details = "".join(f"; {one.destination}: {one.verdict}"[:120] for one in tripped[:CAUSES_SHOWN])
     return Outcome.NO_WORKERS, f"no worker for model {model}{where}: {causes}{details}; {last.remedy}"[:REASON_MAX]

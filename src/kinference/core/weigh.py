@@ -38,14 +38,12 @@ def prompt_tokens(request: Request, group: Group, model: str) -> int:
 
 def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> Case:
     """The columns that the cost terms read."""
-    tokens = {model: prompt_tokens(request, group, model) for model in group.traits}
-    hits = _hits(group, prompt, tokens)
-    ahead, beside = [], []
-    for load in group.loads:
-        fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
-        ahead.append(load.prefill_tokens + load.foreign_tokens * fresh)
-        beside.append(load.requests + load.foreign_requests * fresh)
-    rests = [tokens[model] - hit for model, hit in zip(group.models, hits, strict=True)]
+    sizes = {model: prompt_tokens(request, group, model) for model in group.traits}
+    hits = _hits(group, prompt, sizes)
+    ahead, beside = _loads(group, now)
+    rests = [sizes[model] - hit for model, hit in zip(group.models, hits, strict=True)]
+    uncached = [rest if rest > REQUEST_TOKENS else REQUEST_TOKENS for rest in rests]  # noqa: FURB136 - a call is slow
+    output_tokens = expected_output(request, group)
     return Case(
         destinations=group.destinations,
         rates=group.rates,
@@ -54,10 +52,27 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
         ahead=ahead,
         beside=beside,
         hits=hits,
-        uncached=[rest if rest > REQUEST_TOKENS else REQUEST_TOKENS for rest in rests],  # noqa: FURB136 - hot: max() is a call
-        output_tokens=expected_output(request, group),
-        turn=group.turn,
+        uncached=uncached,
+        output_tokens=output_tokens,
+        fitting=[
+            place
+            for place, (load, tokens) in enumerate(zip(group.loads, uncached, strict=True))
+            if load.room - load.resident >= tokens + output_tokens
+        ],
+        turn=next(group.turns),
     )
+
+
+def _loads(group: Group, now: Seconds) -> tuple[list[float], list[float]]:
+    """Prompt tokens ahead and requests beside, at each place: our own, and what the scrape, aged, shows beyond."""
+    ahead: list[float] = [load.prefill_tokens for load in group.loads]
+    beside: list[float] = [load.requests for load in group.loads]
+    for place, load in enumerate(group.loads):
+        if load.foreign_requests:
+            fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
+            ahead[place] += load.foreign_tokens * fresh
+            beside[place] += load.foreign_requests * fresh
+    return ahead, beside
 
 
 def _hits(group: Group, prompt: Prompt, tokens: dict[str, int]) -> list[int]:

@@ -7,14 +7,13 @@ leaves first, and presence stays monotone: who holds block n holds all before it
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count, islice
+from itertools import count, islice, takewhile
 
 DEFAULT_CAPACITY = 16_384
 """Blocks believed to fit an engine that does not tell its cache size."""
 TOTAL_CAPACITY = 1 << 21
 """Blocks over all endpoints: the bound on memory whatever the engines claim."""
-STRIDE = 64
-EVICTED_SHARE = 16
+EVICTED_SHARE = 64
 """One in this many goes at a time: a dict finds its oldest key in constant time only on average over a batch."""
 
 
@@ -25,8 +24,8 @@ class Insertion:
     number: int
     slot: int
     blocks: Sequence[int]
-    added_from: int
-    """Depth from which the blocks were new to this endpoint."""
+    earlier: Sequence[int]
+    """For each leading block that it held already: the insertion that had touched it last."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,55 +48,74 @@ class PrefixIndex:
 
     def match(self, blocks: Sequence[int], mask: int) -> dict[int, int]:
         """Leading blocks held, for each slot of `mask` that holds any."""
-        holders = self._holders.get
         depths: dict[int, int] = {}
         alive, depth, end = mask, 0, len(blocks)
         while alive and depth < end:
-            far = min(depth + STRIDE, end)
-            if holders(blocks[far - 1], 0) & alive == alive:
-                depth = far
-                continue
-            for block in islice(blocks, depth, far):
-                held = holders(block, 0) & alive
-                if held != alive:
-                    _record(depths, alive ^ held, depth)
-                    alive = held
-                    if not alive:
-                        break
-                depth += 1
-        _record(depths, alive, depth)
+            depth = self._held_by_all(blocks, alive, depth)
+            left = self._holders.get(blocks[depth], 0) & alive if depth < end else 0
+            _record(depths, alive ^ left, depth)
+            alive = left
         return depths
+
+    def _held_by_all(self, blocks: Sequence[int], alive: int, depth: int) -> int:
+        """How many leading blocks all of `alive` hold, from `depth` on: leaps of doubling length, then bisection."""
+        holders, end, leap = self._holders.get, len(blocks), 1
+        while True:
+            beyond = min(depth + leap, end)
+            if holders(blocks[beyond - 1], 0) & alive != alive:
+                break
+            depth, leap = beyond, 2 * leap
+            if depth == end:
+                return end
+        missing = beyond - 1
+        while depth < missing:
+            middle = (depth + missing) // 2
+            if holders(blocks[middle], 0) & alive == alive:
+                depth = middle + 1
+            else:
+                missing = middle
+        return depth
 
     def insert(self, slot: int, blocks: Sequence[int]) -> Insertion:
         """The endpoint was sent this prompt: it will hold these blocks."""
         holding = self._holding(slot)
         blocks = blocks[: self._allowed(holding)]
         number, bit, held = next(self._numbers), holding.bit, holding.blocks
-        added_from = 0
+        earlier = []
         for block in blocks:
-            if held.pop(block, 0):
-                added_from += 1
-            else:
+            touched = held.pop(block, 0)
+            if not touched:
                 break
+            earlier.append(touched)
         holders = self._holders
-        for block in islice(blocks, added_from, None):
-            holders[block] = holders.get(block, 0) | bit
+        for block in islice(blocks, len(earlier), None):
+            others = holders.setdefault(block, bit)
+            if others != bit:
+                holders[block] = others | bit
         held.update(dict.fromkeys(reversed(blocks), number))
         self._evict(holding)
-        return Insertion(number, slot, blocks, added_from)
+        return Insertion(number, slot, blocks, earlier)
 
     def rollback(self, insertion: Insertion) -> None:
         """The prompt never reached the endpoint: take back what it added and no later prompt relies on."""
         holding = self._holdings.get(insertion.slot)
         if holding is None:
             return
-        for block in reversed(insertion.blocks[insertion.added_from :]):
+        for block in reversed(insertion.blocks[len(insertion.earlier) :]):
             toucher = holding.blocks.get(block)
             if toucher == insertion.number:
-                del holding.blocks[block]
-                self._drop(block, holding.bit)
+                self._remove(holding, (block,))
             elif toucher is not None:
                 return
+
+    def correct(self, insertion: Insertion, cached: int) -> None:
+        """The engine had only so many blocks of this prompt. It has them all now, having computed them; but what was
+        used no later than the first one missing is gone from it as well, as engines evict in order of use.
+        """
+        holding = self._holdings.get(insertion.slot)
+        if holding is not None and cached < len(insertion.earlier):
+            horizon = insertion.earlier[cached]
+            self._remove(holding, list(takewhile(lambda block: holding.blocks[block] <= horizon, holding.blocks)))
 
     def resize(self, slot: int, capacity: int) -> None:
         """How many blocks this endpoint's cache holds, as far as is known."""
@@ -118,8 +136,7 @@ class PrefixIndex:
         """The endpoint is gone or restarted: it holds nothing."""
         holding = self._holdings.pop(slot, None)
         if holding is not None:
-            for block in holding.blocks:
-                self._drop(block, holding.bit)
+            self._remove(holding, list(holding.blocks))
 
     def __len__(self) -> int:
         return len(self._holders)
@@ -138,18 +155,15 @@ class PrefixIndex:
         excess = len(holding.blocks) - allowed
         if excess <= 0:
             return
-        oldest = list(islice(holding.blocks, max(excess, allowed // EVICTED_SHARE)))
+        self._remove(holding, list(islice(holding.blocks, max(excess, allowed // EVICTED_SHARE))))
+
+    def _remove(self, holding: _Holding, blocks: Sequence[int]) -> None:
         holders, held, bit = self._holders, holding.blocks, holding.bit
-        for block in oldest:
+        for block in blocks:
             del held[block]
             left = holders.pop(block) ^ bit
             if left:
                 holders[block] = left
-
-    def _drop(self, block: int, bit: int) -> None:
-        left = self._holders.pop(block) ^ bit
-        if left:
-            self._holders[block] = left
 
 
 def _record(depths: dict[int, int], slots: int, depth: int) -> None:

@@ -1,7 +1,8 @@
 """The prefix index: match, leaf-first eviction, rollback, forgetting."""
 
-from kinference.core.prefix.index import DEFAULT_CAPACITY, STRIDE, PrefixIndex
+from kinference.core.prefix.index import DEFAULT_CAPACITY, PrefixIndex
 
+STRIDE = 64
 PATH = list(range(1_000, 1_000 + 10 * STRIDE))
 ALL = 0b1111
 
@@ -54,7 +55,7 @@ def test_rollback_takes_back_what_it_added_and_leaves_what_was_there() -> None:
     index = PrefixIndex()
     index.insert(0, [1, 2])
     insertion = index.insert(0, [1, 2, 3, 4])
-    assert insertion.added_from == 2
+    assert list(insertion.earlier) == [1, 1]
     index.rollback(insertion)
     index.rollback(insertion)
     assert index.match([1, 2, 3, 4], 1) == {0: 2}
@@ -107,3 +108,25 @@ def test_the_total_bounds_all_slots_together() -> None:
     for slot in range(10):
         index.insert(slot, range(slot * 1_000, slot * 1_000 + 80))
     assert len(index) <= 100
+
+
+def test_a_measured_miss_drops_what_the_engine_must_have_evicted_before() -> None:
+    index = PrefixIndex()
+    index.insert(0, [1, 2, 3])
+    index.insert(0, [4, 5])
+    index.insert(0, [6, 7])
+    insertion = index.insert(0, [4, 5, 8])
+    index.correct(insertion, cached=0)
+    assert index.match([1, 2, 3], 1) == {}
+    assert index.match([6, 7], 1) == {0: 2}
+    assert index.match([4, 5, 8], 1) == {0: 3}
+
+
+def test_a_confirmed_hit_corrects_nothing() -> None:
+    index = PrefixIndex()
+    index.insert(0, [1, 2])
+    insertion = index.insert(0, [1, 2, 3])
+    index.correct(insertion, cached=2)
+    assert index.match([1, 2, 3], 1) == {0: 3}
+    index.forget(0)
+    index.correct(insertion, cached=0)
