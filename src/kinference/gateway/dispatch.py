@@ -96,6 +96,7 @@ class Dispatch:
             if isinstance(outcome, Delivery) or outcome.is_final:
                 break
             outcome = await self._elsewhere(outcome)
+        self._order.body.release()
         return outcome if isinstance(outcome, Delivery) else outcome.told
 
     async def _elsewhere(self, failure: _Failure) -> Delivery | _Failure:

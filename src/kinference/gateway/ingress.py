@@ -1,15 +1,29 @@
 """The client's body on its way in: passed on as it arrives, counted, and held for a second attempt."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 
-from kinference.errors import BudgetExceeded
+from kinference.errors import BudgetExceeded, IdleTimeout
+from kinference.ids import Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """What one body may take."""
+
+    bytes_max: int
+    piece_bytes_max: int
+    """Larger chunks go on in pieces."""
+    idle: Seconds
+    """How long an upload may stand still."""
 
 
 class HeldBody:
     """A request body. Held because only the picker's own copy is patched, and a retry must start from the original."""
 
-    def __init__(self, *, bytes_max: int, piece_bytes_max: int, declared: int | None) -> None:
-        self._bytes_max, self._piece_bytes_max = bytes_max, piece_bytes_max
+    def __init__(self, limits: BodyLimits, declared: int | None) -> None:
+        self._limits = limits
         self.declared = declared
         self._held = bytearray()
         self.is_over = False
@@ -19,9 +33,11 @@ class HeldBody:
         return len(self._held)
 
     async def arriving(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Pass on what comes in. Raises BudgetExceeded at the limit, at once when the declared length is over it."""
+        """Pass on what comes in. Raises BudgetExceeded at the limit, at once when the declared length is over it, and
+        IdleTimeout.
+        """
         self._check(self.declared or 0)
-        async for chunk in chunks:
+        while (chunk := await self._next(chunks)) is not None:
             self._check(len(self._held) + len(chunk))
             self._held += chunk
             for piece in self._cut(chunk):
@@ -32,14 +48,25 @@ class HeldBody:
         for piece in self._cut(bytes(self._held)):
             yield piece
 
+    def release(self) -> None:
+        """No further attempt will be made: a long answer need not hold on to a long question."""
+        self._held.clear()
+
+    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
+        try:
+            async with asyncio.timeout(self._limits.idle):
+                return await anext(chunks, None)
+        except TimeoutError:
+            raise IdleTimeout(f"request body stood still for {self._limits.idle:g} s") from None
+
     def _check(self, total: int) -> None:
-        if total > self._bytes_max:
+        if total > self._limits.bytes_max:
             self.is_over = True
-            raise BudgetExceeded(f"request body over the limit of {self._bytes_max} bytes")
+            raise BudgetExceeded(f"request body over the limit of {self._limits.bytes_max} bytes")
 
     def _cut(self, chunk: bytes) -> Iterator[bytes]:
-        if len(chunk) <= self._piece_bytes_max:
+        if len(chunk) <= self._limits.piece_bytes_max:
             yield chunk
             return
-        for start in range(0, len(chunk), self._piece_bytes_max):
-            yield chunk[start : start + self._piece_bytes_max]
+        for start in range(0, len(chunk), self._limits.piece_bytes_max):
+            yield chunk[start : start + self._limits.piece_bytes_max]

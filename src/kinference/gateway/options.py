@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from kinference.gateway.auth import ClientKey
 from kinference.gateway.backends import Directory
+from kinference.gateway.ingress import BodyLimits
 from kinference.ids import Seconds
 from kinference.observe.metrics import Metrics
 from kinference.ports import Clock, Picker, Upstream, UpstreamTimeouts
@@ -18,11 +19,17 @@ class GatewayOptions:
     body_bytes_max: int = 32 * 1024 * 1024
     chunk_bytes_max: int = 1024 * 1024
     """What one push message may carry."""
+    upload_idle: Seconds = 30.0
+    """How long a client's upload may stand still."""
     attempts_max: int = 3
     """Destinations tried for one request, as long as the client has had no byte of an answer."""
     keep_alive: Seconds = 15.0
     """How long a stream may be silent before the client is told that it is still alive."""
     timeouts: UpstreamTimeouts = field(default_factory=UpstreamTimeouts)
+
+    @property
+    def body_limits(self) -> BodyLimits:
+        return BodyLimits(self.body_bytes_max, self.chunk_bytes_max, self.upload_idle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,11 +90,7 @@ class Gateway:
         exchange, api = reply.exchange, route.api
         assert api is not None, "what infers has an API"
         record.api = api.value
-        body = HeldBody(
-            bytes_max=self._options.body_bytes_max,
-            piece_bytes_max=self._options.chunk_bytes_max,
-            declared=headers.content_length(exchange.headers),
-        )
+        body = HeldBody(self._options.body_limits, headers.content_length(exchange.headers))
         inbound = Inbound(exchange.path, exchange.query, exchange.headers, record.request_id)
         dispatch = Dispatch(self._outside, self._options, record, Order(api, caller, inbound, body))
         try:

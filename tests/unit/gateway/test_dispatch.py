@@ -19,7 +19,7 @@ from kinference.gateway.auth import Caller
 from kinference.gateway.backends import Inbound
 from kinference.gateway.dispatch import Delivery, Dispatch, Order
 from kinference.gateway.errors import Refusal
-from kinference.gateway.ingress import HeldBody
+from kinference.gateway.ingress import BodyLimits, HeldBody
 from kinference.gateway.options import GatewayOptions
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import ObjectRef, ResponseId
@@ -56,7 +56,7 @@ class Run:
         self.world = world
         self.record = Record("req_1", "/v1/chat/completions", 100.0)
         self.body = body
-        held = HeldBody(bytes_max=bytes_max, piece_bytes_max=1 << 20, declared=len(body))
+        held = HeldBody(BodyLimits(bytes_max, 1 << 20, 30.0), len(body))
         inbound = Inbound("/v1/chat/completions", "", (), "req_1")
         order = Order(api, Caller("acme", QosClass.BATCH), inbound, held)
         self.dispatch = Dispatch(world.outside, GatewayOptions(), self.record, order)

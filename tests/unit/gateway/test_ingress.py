@@ -1,9 +1,10 @@
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
-from kinference.errors import BudgetExceeded
-from kinference.gateway.ingress import HeldBody
+from kinference.errors import BudgetExceeded, IdleTimeout
+from kinference.gateway.ingress import BodyLimits, HeldBody
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
@@ -12,7 +13,7 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
 
 
 def body(declared: int | None = None) -> HeldBody:
-    return HeldBody(bytes_max=10, piece_bytes_max=4, declared=declared)
+    return HeldBody(BodyLimits(bytes_max=10, piece_bytes_max=4, idle=0.01), declared)
 
 
 async def test_what_comes_in_is_passed_on_at_once_and_can_be_had_again() -> None:
@@ -38,4 +39,22 @@ async def test_a_declared_length_over_the_limit_is_refused_before_anything_is_re
     held = body(declared=11)
     with pytest.raises(BudgetExceeded):
         await anext(held.arriving(chunks(b"0")))
+    assert len(held) == 0
+
+
+async def test_an_upload_that_stands_still_is_given_up() -> None:
+    async def stalling() -> AsyncIterator[bytes]:
+        yield b"ab"
+        await asyncio.Event().wait()
+
+    arriving = body().arriving(stalling())
+    assert await anext(arriving) == b"ab"
+    with pytest.raises(IdleTimeout):
+        await anext(arriving)
+
+
+async def test_a_released_body_holds_nothing() -> None:
+    held = body()
+    assert [piece async for piece in held.arriving(chunks(b"ab"))]
+    held.release()
     assert len(held) == 0
