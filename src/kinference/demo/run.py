@@ -17,8 +17,8 @@ from kinference.demo.report import Answer, Scoreboard
 from kinference.demo.table import comparison, live, progress_line
 from kinference.runtime.service import Service, running
 from kinference.runtime.signals import STOPPING, requested
-from kinference.sim.serving import serve_engine
 from kinference.sim.options import EngineOptions
+from kinference.sim.serving import serve_engine
 from kinference.sim.timing import Timing
 
 MODEL = "demo"

@@ -1,0 +1,35 @@
+import pytest
+
+from kinference import __version__
+from kinference.cli import main
+from kinference.cli.main import VERBS
+
+
+def test_help_teaches_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    for verb in VERBS:
+        assert f"\n    {verb.__name__.rpartition('.')[2]} " in text
+    assert "kinference serve --engine" in text
+
+
+@pytest.mark.parametrize("verb", [verb.__name__.rpartition(".")[2] for verb in VERBS])
+def test_help_of_each_verb_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    assert f"kinference {verb}" in capsys.readouterr().out.partition("example")[2]
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"kinference {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["nope"], ["serve"], ["--nope"]])
+def test_usage_errors_end_with_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2

@@ -1,0 +1,77 @@
+import json
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import pytest
+
+from kinference.config.load import from_engines
+from kinference.config.schema import Config, Listen, Routing
+from kinference.config.values import HostPort
+from kinference.errors import ConfigError
+from kinference.ports import UpstreamRequest
+from kinference.runtime.service import Ports, running, write_ports
+from kinference.wire.aiohttp_upstream import AiohttpUpstream
+
+ANY = HostPort("127.0.0.1", 0)
+FREE = Config(listen=Listen(ANY, ANY, ANY))
+NOWHERE = replace(from_engines(["http://127.0.0.1:1"]), listen=FREE.listen)
+
+
+async def status(port: int, target: str) -> int:
+    async with AiohttpUpstream() as upstream:
+        answer = await upstream.send(UpstreamRequest("GET", f"http://127.0.0.1:{port}", target, ()))
+        await answer.close()
+        return answer.status
+
+
+async def test_all_three_ports_answer_while_it_runs_and_none_afterwards() -> None:
+    async with running(FREE) as service:
+        ports = service.ports
+        assert len({ports.picker, ports.gateway, ports.admin, 0}) == 4
+        assert await status(ports.gateway, "/health") == 200
+        assert await status(ports.admin, "/healthz") == 200
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{ports.picker}") as channel:
+            await channel.channel_ready()
+    for port in (ports.picker, ports.gateway, ports.admin):
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+
+
+async def test_an_unreachable_engine_does_not_hold_up_the_start() -> None:
+    async with running(NOWHERE) as service:
+        await service.settled()
+        assert service.in_flight() == {"127.0.0.1:1": 0}
+        assert await status(service.ports.admin, "/readyz") == 503
+
+
+async def test_a_taken_port_is_named_by_its_key() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config = replace(FREE, listen=replace(FREE.listen, admin=HostPort("127.0.0.1", taken.getsockname()[1])))
+        with pytest.raises(ConfigError, match=r"listen\.admin: cannot listen on .*port 0 takes a free one"):
+            async with running(config):
+                pass
+
+
+async def test_a_new_configuration_is_in_force_at_once() -> None:
+    async with running(FREE) as service:
+        service.apply(NOWHERE)
+        assert service.in_flight() == {"127.0.0.1:1": 0}
+        service.apply(FREE)
+        assert service.in_flight() == {}
+
+
+async def test_a_new_configuration_that_cannot_be_used_changes_nothing() -> None:
+    async with running(NOWHERE) as service:
+        with pytest.raises(ConfigError, match="round_robin"):
+            service.apply(replace(FREE, routing=Routing("round_robbin")))
+        assert service.config is NOWHERE
+        assert service.in_flight() == {"127.0.0.1:1": 0}
+
+
+def test_the_ports_file_is_json_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "ports.json"
+    write_ports(file, Ports(1, 2, 3))
+    assert json.loads(file.read_text()) == {"picker": 1, "gateway": 2, "admin": 3}
+    assert list(tmp_path.iterdir()) == [file]

@@ -1,0 +1,77 @@
+from random import Random
+
+import msgspec
+
+from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
+from kinference.core.pick import Router
+from kinference.core.policy import RoutingRules
+from kinference.ids import Address, ObjectRef, StreamId
+from kinference.observe.metrics import Metrics
+from kinference.picker.desk import Desk
+from kinference.picker.limits import PickerLimits
+from kinference.ports import PickArguments
+from kinference.runtime.clock import SystemClock
+from kinference.runtime.views import decision_views, endpoint_views, unready_reason
+from kinference.vocabulary import Api
+
+POOL = ObjectRef("default", "chat")
+ADDRESS = Address("127.0.0.1:8000")
+BODY = b'{"model":"demo","messages":[{"role":"user","content":"a secret question"}]}'
+
+
+def fleet(*, ready: bool, models: tuple[str, ...] = ("demo",)) -> Fleet:
+    made = Fleet()
+    made.set_pool(POOL, [EndpointSpec(POOL, ADDRESS)])
+    made.set_models(POOL, ADDRESS, models)
+    made.set_ready(POOL, ADDRESS, ready)
+    return made
+
+
+def pushed(desk: Desk) -> StreamId:
+    stream_id = desk.open(len(BODY))
+    desk.append(stream_id, BODY)
+    desk.finish(stream_id)
+    desk.commit(stream_id)
+    return stream_id
+
+
+def test_endpoints_are_shown_with_their_state_and_load() -> None:
+    router = Router(fleet(ready=True), RoutingRules(), Random(1))
+    (shown,) = msgspec.json.decode(msgspec.json.encode(endpoint_views(router, 0.0)))
+    assert (shown["address"], shown["ready"], shown["requests"], shown["models"]) == (ADDRESS, True, 0, ["demo"])
+
+
+def test_a_decision_is_shown_with_what_was_weighed_and_without_the_body() -> None:
+    router = Router(fleet(ready=True), RoutingRules(), Random(1))
+    desk = Desk(router, PickerLimits(), SystemClock(), Metrics(), Random(1))
+    desk.pick(PickArguments(pushed(desk), tenant="acme", client_request_id="r-1"))
+    encoded = msgspec.json.encode(decision_views(desk, router, 10))
+    (shown,) = msgspec.json.decode(encoded)
+    assert (shown["outcome"], shown["tenant"], shown["client_request_id"]) == ("ok", "acme", "r-1")
+    (candidate,) = shown["explanation"]["candidates"]
+    assert candidate["destination"] == shown["explanation"]["pick"]
+    assert candidate["terms"]
+    assert shown["picked_at"].endswith("+00:00")
+    assert b"secret question" not in encoded
+
+
+def test_no_more_decisions_than_asked() -> None:
+    router = Router(fleet(ready=True), RoutingRules(), Random(1))
+    desk = Desk(router, PickerLimits(), SystemClock(), Metrics(), Random(1))
+    for number in range(3):
+        desk.pick(PickArguments(pushed(desk), tenant="", client_request_id=str(number)))
+    shown = decision_views(desk, router, 2)
+    assert [view["client_request_id"] for view in shown] == ["2", "1"]
+
+
+def test_readiness_says_what_is_missing() -> None:
+    assert unready_reason(fleet(ready=True)) is None
+    assert "no endpoint answers its health check: 127.0.0.1:8000" in str(unready_reason(fleet(ready=False)))
+    assert "no models known at 127.0.0.1:8000" in str(unready_reason(fleet(ready=True, models=())))
+    assert "no pool has an endpoint" in str(unready_reason(Fleet()))
+
+
+def test_a_backend_alone_is_enough() -> None:
+    made = Fleet()
+    made.set_backends([BackendSpec(ObjectRef("default", "openai"), Api.OPENAI_CHAT, {"gpt": "gpt-5"})])
+    assert unready_reason(made) is None
