@@ -19,9 +19,12 @@ class Kind(Enum):
     HISTOGRAM = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """One row of the table. Names follow Prometheus: base unit last, `_total` for counters."""
+    """One row of the table. Names follow Prometheus: base unit last, `_total` for counters.
+
+    A row is a key of its own, by identity: hashing its fields would cost more than counting does.
+    """
 
     name: str
     kind: Kind

@@ -22,11 +22,11 @@ from kinference.observe.metrics import (
     PICKS,
     Metrics,
 )
-from kinference.picker import inter_token
 from kinference.picker.account import Account
 from kinference.picker.bodies import Bodies
 from kinference.picker.choosing import answer, choose
 from kinference.picker.flow import Flow, FlowHistory
+from kinference.picker.inter_token import InterTokenGaps, is_usable
 from kinference.picker.limits import PickerLimits
 from kinference.picker.pieces import Pieces, cut, join
 from kinference.picker.tickets import Ticket, Tickets
@@ -51,9 +51,10 @@ class Desk:
         self._account = Account(limits.buffer_max_bytes)
         self._bodies = Bodies(limits, self._account, random, self._make_room)
         self._tickets = Tickets(limits, self._account, random)
+        self._gaps = InterTokenGaps()
         self._history = FlowHistory(limits.decisions_max)
         self.is_draining = False
-        self._announce: Callable[[Seconds], None] | None = None
+        self._announce: Callable[[Seconds], None] = _tell_nobody
 
     # --- pushing ---------------------------------------------------------------------------------
 
@@ -67,8 +68,9 @@ class Desk:
 
     def finish(self, stream_id: StreamId) -> PushedBody:
         """The push half-closed cleanly, as far as its carrier can see."""
-        size = self._bodies.finish(stream_id, self._clock.now())
-        self._tell_deadline()
+        now = self._clock.now()
+        size = self._bodies.finish(stream_id, now)
+        self._announce(now + self.limits.body_ttl)
         return PushedBody(stream_id, size)
 
     def commit(self, stream_id: StreamId) -> None:
@@ -104,18 +106,20 @@ class Desk:
     def _ticketed(self, result: PickResult, flow: Flow, body: Pieces, patched: bytes | None) -> PickResult:
         """Move a body to a ticket. What patching adds is counted, and is not a reason to refuse."""
         pieces = body.pieces() if patched is None else tuple(cut(patched, self.limits.pull_chunk_max_bytes))
-        ticket = self._tickets.open(pieces, flow, self._clock.now())
+        now = self._clock.now()
+        ticket = self._tickets.open(pieces, flow, now)
         self._account.charge(ticket.bytes_left)
         self._account.release(body.size)
-        self._tell_deadline()
+        self._announce(now + self.limits.body_ttl)
         return replace(result, response_id=ticket.response_id, body_total_bytes=ticket.bytes_left)
 
     # --- pulling ---------------------------------------------------------------------------------
 
     def claim(self, response_id: ResponseId, wake: Callable[[], None] | None = None) -> Ticket:
         """Begin the one pull. `wake` is called if it is cut from our side while its carrier waits for the reader."""
-        ticket = self._tickets.claim(response_id, wake, self._clock.now())
-        self._tell_deadline()
+        now = self._clock.now()
+        ticket = self._tickets.claim(response_id, wake, now)
+        self._announce(now + self.limits.stalled_pull_ttl)
         return ticket
 
     def next_piece(self, ticket: Ticket) -> bytes | None:
@@ -128,8 +132,9 @@ class Desk:
 
     def end_pull(self, ticket: Ticket) -> None:
         """The pull's stream ended, however it ended."""
-        self._tickets.end_pull(ticket, self._clock.now())
-        self._tell_deadline()
+        now = self._clock.now()
+        self._tickets.end_pull(ticket, now)
+        self._announce(now + (self.limits.ticket_ttl if ticket.dispatched else self.limits.body_ttl))
 
     # --- reports ---------------------------------------------------------------------------------
 
@@ -143,7 +148,7 @@ class Desk:
             now, ttft_ms = self._clock.now(), min(report.observed_ttft_ms, TTFT_MAX_MS)
             flow.observed_ttft_ms, flow.upstream_status = ttft_ms, report.upstream_status
             self._tickets.dispatch(ticket, now)
-            self._tell_deadline()
+            self._announce(now + self.limits.ticket_ttl)
             self._router.first_token(flow.decision.reservation, ttft_ms, report.upstream_status, now)
         return True
 
@@ -176,11 +181,10 @@ class Desk:
     def _merge_gaps(self, name: str, report: FinalTokenReport) -> None:
         if not report.itl_bucket_counts:
             return
-        if not inter_token.is_usable(report):
+        if not is_usable(report):
             self._metrics.count(ITL_IGNORED)
             return
-        for edge, count in inter_token.filled_buckets(report):
-            self._metrics.count(INTER_TOKEN_GAPS, name, edge, amount=count)
+        self._gaps.merge(name, report)
 
     # --- time ------------------------------------------------------------------------------------
 
@@ -204,13 +208,8 @@ class Desk:
         return bool(unpicked or expired)
 
     def on_deadline(self, announce: Callable[[Seconds], None]) -> None:
-        """Have `announce` told the next deadline whenever there may be a new one."""
+        """Have `announce` told when each thing that begins is due. Most are over long before."""
         self._announce = announce
-
-    def _tell_deadline(self) -> None:
-        deadline = self.deadline()
-        if deadline is not None and self._announce is not None:
-            self._announce(deadline)
 
     # --- the whole -------------------------------------------------------------------------------
 
@@ -229,7 +228,9 @@ class Desk:
         return self._account.held
 
     def publish(self) -> None:
-        """Bring the gauges up to date, before they are read."""
+        """Bring the metrics up to date, before they are read."""
+        for bucket in self._gaps.take():
+            self._metrics.count(INTER_TOKEN_GAPS, bucket.destination, bucket.upper_edge_ms, amount=bucket.gaps)
         self._metrics.gauge(BUFFERED_BYTES, self._account.held)
         self._metrics.gauge(LIVE_TICKETS, len(self._tickets))
 
@@ -252,3 +253,7 @@ class Desk:
         flow.ended = how
         if flow.remote:
             logger.info("flow ended", extra=flow.fields())
+
+
+def _tell_nobody(_deadline: Seconds) -> None:
+    """Nobody reclaims on time yet."""

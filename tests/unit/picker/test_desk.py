@@ -204,6 +204,7 @@ def test_inter_token_counts_add_up_by_destination(desk: Desk, metrics: Metrics) 
     body = b'{"model":"gpt","messages":[{"role":"user","content":"hi"}]}'
     for _ in range(2):
         desk.final_token(final(pick(desk, body).response_id, (5, *(0,) * 13, 1), layout=1))
+    desk.publish()
     page = metrics.exposition().decode()
     assert 'inter_token_gaps_total{destination="default/cloud",up_to_ms="5"} 10.0' in page
     assert 'inter_token_gaps_total{destination="default/cloud",up_to_ms="+Inf"} 2.0' in page
@@ -216,6 +217,7 @@ def test_other_inter_token_layouts_are_ignored_and_counted_and_the_rest_applied(
 ) -> None:
     assert desk.final_token(final(pick(desk).response_id, counts, layout))
     assert in_flight(router) == 0
+    desk.publish()
     page = metrics.exposition().decode()
     assert "kinference_picker_itl_ignored_total 1.0" in page
     assert "up_to_ms=" not in page

@@ -1,7 +1,7 @@
 import pytest
 
 from kinference.ids import ResponseId
-from kinference.picker.inter_token import UPPER_EDGES_MS, filled_buckets, is_usable
+from kinference.picker.inter_token import UPPER_EDGES_MS, InterTokenGaps, is_usable
 from kinference.ports import FinalTokenReport
 
 
@@ -18,9 +18,13 @@ def test_nothing_else_is(length: int, layout: int) -> None:
     assert not is_usable(report((1,) * length, layout))
 
 
-def test_only_filled_buckets_are_named_by_their_upper_edge() -> None:
-    counts = (3, *(0,) * 13, 2**32 - 1)
-    assert list(filled_buckets(report(counts, 1))) == [("5", 3), ("+Inf", 2**32 - 1)]
+def test_counts_add_up_by_destination_and_are_taken_once() -> None:
+    gaps = InterTokenGaps()
+    for _ in range(2):
+        gaps.merge("here", report((3, *(0,) * 13, 2**32 - 1), 1))
+    gaps.merge("there", report((0, 1, *(0,) * 13), 1))
+    assert list(gaps.take()) == [("here", "5", 6), ("here", "+Inf", 2**33 - 2), ("there", "10", 1)]
+    assert list(gaps.take()) == []
 
 
 def test_the_layout_has_fifteen_edges() -> None:
