@@ -4,6 +4,7 @@ import argparse
 import json
 import timeit
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -51,18 +52,18 @@ def main() -> None:
     print(f"{'microseconds':22}{'bytes':>8}{'decode':>9}{'parse':>9}{'model':>9}{'usage':>9}")
     for name, body in bodies.items():
         calls: tuple[Callable[[], object], ...] = (
-            lambda body=body: msgspec.json.decode(body),
-            lambda body=body: parse(body, PATH),
-            lambda body=body: replace_model(body, "large"),
-            lambda body=body: set_include_usage(body),
+            partial(msgspec.json.decode, body),
+            partial(parse, body, PATH),
+            partial(replace_model, body, "large"),
+            partial(set_include_usage, body),
         )
         figures = "".join(f"{microseconds(call, options.rounds):9.1f}" for call in calls)
         print(f"{name:22}{len(body):8}{figures}")
 
     reader, watcher = SseReader(), StreamWatcher(Api.OPENAI_CHAT)
     [event] = reader.feed(CHUNK)
-    print(f"{'event, read':22}{len(CHUNK):8}{microseconds(lambda: reader.feed(CHUNK), options.rounds):9.2f}")
-    print(f"{'event, watched':22}{len(CHUNK):8}{microseconds(lambda: watcher.watch(event), options.rounds):9.2f}")
+    print(f"{'event, read':22}{len(CHUNK):8}{microseconds(partial(reader.feed, CHUNK), options.rounds):9.2f}")
+    print(f"{'event, watched':22}{len(CHUNK):8}{microseconds(partial(watcher.watch, event), options.rounds):9.2f}")
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ _MEDIA_PART = re.compile(
     rb'"type"\s*:\s*"(image|image_url|input_image|image_embeds|video_url|input_audio|audio_url|audio)"'
 )
 _AUDIO_TYPES: Final = frozenset({b"input_audio", b"audio_url", b"audio"})
-_CACHE_CONTROL = re.compile(rb',?\s*"cache_control"\s*:\s*(?:\{[^{}]*\}|null)')
+_CACHE_CONTROL = re.compile(rb',\s{0,32}"cache_control"\s{0,32}:\s{0,32}\{[^{}]*\}')
 _FORMAT_TYPE = re.compile(rb'"type"\s*:\s*"(?!text")')
 _TOKENS = re.compile(rb"[1-9][0-9]{0,8}")
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -11,11 +12,12 @@ DEPTH_MAX: Final = 128
 """Deepest nesting of arrays and objects that a body may have; engines give up not far beyond."""
 
 _MESSAGE_CHARS_MAX: Final = 200
+_BUILD_BYTES_MAX: Final = 1 << 20
 
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
 )
-_MEMBER = re.compile(rb'[\s,{]*("(?:[^"\\]|\\.)*")\s*:\s*', re.DOTALL)
+_MEMBER = re.compile(rb'[\s,]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:\s*+', re.DOTALL)
 _AFTER_VALUE = re.compile(rb"\s*[,}]")
 _BRACKETS_ONLY = bytes.maketrans(b"{}", b"[]")
 _NO_ESCAPES = bytes(byte for byte in range(256) if byte not in b'[]{}"\\/bfnrtu')
@@ -76,16 +78,31 @@ def check_depth(text: bytes) -> None:
     """Raise BadBody when valid JSON nests deeper than DEPTH_MAX, brackets in strings left aside."""
     if not _has_more_than(DEPTH_MAX // 2, b"{", text) and not _has_more_than(DEPTH_MAX // 2, b"[", text):
         return  # not even with the brackets in strings
+    if _is_deep_by_value(text) if len(text) <= _BUILD_BYTES_MAX else _is_deep_by_bracket(text):
+        raise _too_deep()
+
+
+def _is_deep_by_value(text: bytes) -> bool:
+    """Quicker than looking at brackets, at the price of memory: values may take twenty times the text's."""
+    level = [decode(_VALUES, text)]
+    for _ in range(DEPTH_MAX + 1):
+        containers = [value for value in level if isinstance(value, _CONTAINERS)]
+        if not containers:
+            return False
+        level = list(chain.from_iterable(value.values() if isinstance(value, dict) else value for value in containers))
+    return True
+
+
+def _is_deep_by_bracket(text: bytes) -> bool:
     if b"\\" in text:
         text = text.translate(None, _NO_ESCAPES).replace(b"\\\\", b"").replace(b'\\"', b"")
     marks = text.translate(_BRACKETS_ONLY, _NO_MARKS).replace(b'""', b"")  # drops strings without a bracket
     brackets = b"".join(marks.split(b'"')[::2])
     for _ in range(DEPTH_MAX):
         if not brackets:
-            return
+            return False
         brackets = brackets.replace(b"[]", b"")  # peels the innermost level everywhere
-    if brackets:
-        raise _too_deep()
+    return bool(brackets)
 
 
 def _has_more_than(count: int, byte: bytes, text: bytes) -> bool:
@@ -100,21 +117,24 @@ def _has_more_than(count: int, byte: bytes, text: bytes) -> bool:
 def members(text: bytes) -> Iterator[Member]:
     """Walk an object's own members in order, duplicate keys included. Raises BadBody."""
     values = decode(_OBJECT, text)
+    characters = ""
     position = text.index(b"{") + 1
     while token := _MEMBER.match(text, position):
-        key = decode(_KEY, token[1])
-        start = token.end()
-        position = _value_end(text, start, values[key])
+        key, start = decode(_KEY, token[1]), token.end()
+        value = values[key]  # of the key's last duplicate, and so most often this one
+        position = start + memoryview(value).nbytes
+        if not text.startswith(value, start) or not _AFTER_VALUE.match(text, position):
+            characters = characters or text.decode("latin-1")  # one byte a character keeps positions true
+            position = _skip(characters, start)
         yield Member(key, start, position)
 
 
-def _value_end(text: bytes, start: int, last: msgspec.Raw) -> int:
-    """Where the value at `start` ends; `last` is what the key's last duplicate holds, most often this very value."""
-    end = start + memoryview(last).nbytes
-    if text.startswith(last, start) and _AFTER_VALUE.match(text, end):
-        return end
-    _, length = _SKIP.raw_decode(text[start:].decode("latin-1"))  # one byte a character keeps offsets true
-    return start + length
+def _skip(characters: str, start: int) -> int:
+    """Where the JSON value at `start` ends."""
+    try:
+        return _SKIP.raw_decode(characters, start)[1]
+    except RecursionError:
+        raise _too_deep() from None
 
 
 def _too_deep() -> BadBody:
@@ -122,5 +142,7 @@ def _too_deep() -> BadBody:
 
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_CONTAINERS = (dict, list)
+_VALUES = msgspec.json.Decoder()
 _KEY = msgspec.json.Decoder(str)
 _SKIP = json.JSONDecoder(parse_int=str, parse_float=str)

@@ -10,6 +10,7 @@ EVENT_BYTES_MAX: Final = 16 << 20
 # LF has yet to arrive, so that a complete event never waits for it.
 _BLANK_LINE = re.compile(rb"(?:\r\n|\r(?!\n)|\n)(?:\r\n|\r|\n)")
 _LINE_END = re.compile(rb"\r\n|\r|\n")
+_TEXT = re.compile(rb"[^\r\n]")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -36,6 +37,7 @@ class SseReader:
         self._event_bytes_max = event_bytes_max
         self._buffer = bytearray()
         self._scanned = 0  # no blank line begins before here
+        self._blank = 0  # nothing but blank lines before here
         self._at_start = True
         self._after_cr = False  # the last event ended in CR: a LF that comes next still belongs to it
 
@@ -51,15 +53,16 @@ class SseReader:
         if self._after_cr:
             self._scanned = int(buffer.startswith(b"\n"))
         events: list[Event] = []
-        begin, position = 0, self._scanned
+        begin, blank, position = 0, self._blank, self._scanned
         while match := _BLANK_LINE.search(buffer, position):
             position = match.end()
-            raw = bytes(buffer[begin:position])
-            if raw.strip(b"\r\n"):  # else blank lines alone, which go with the next event
-                events.append(self._event(raw))
+            if _TEXT.search(buffer, blank, position):  # else blank lines alone, which go with the next event
+                events.append(self._event(bytes(buffer[begin:position])))
                 begin = position
+            blank = position
         self._after_cr = begin == len(buffer) and buffer.endswith(b"\r")
         del buffer[:begin]
+        self._blank = blank - begin
         self._scanned = max(position - begin, len(buffer) - len(b"\r\n"))
         self._bound(len(buffer))
         return events

@@ -1,6 +1,7 @@
 """JSON as bytes: soundness, depth and members."""
 
 import json
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -102,6 +103,13 @@ def test_brackets_in_a_string_hide_no_depth(content: str) -> None:
         check_depth(json.dumps(inner).encode())
 
 
+def test_a_large_body_is_held_to_the_same_depth() -> None:
+    padding = b'"' + b"x" * (1 << 20) + b'",'
+    check_depth(b"[" + padding + nested(DEPTH_MAX - 1) + b"]")
+    with pytest.raises(BadBody, match="nests deeper"):
+        check_depth(b"[" + padding + nested(DEPTH_MAX) + b"]")
+
+
 def test_many_siblings_are_not_deep() -> None:
     check_depth(json.dumps([{"a": [i]} for i in range(1000)]).encode())
 
@@ -128,6 +136,18 @@ def test_a_duplicate_before_other_text_keeps_its_offsets() -> None:
 def test_members_with_lone_surrogates_are_found() -> None:
     text = rb'{"\ud83d":"\ud83d","a":1}'
     assert spans(text) == [("\ufffd", rb'"\ud83d"'), ("a", b"1")]
+
+
+def test_countless_duplicates_cost_no_more_than_their_bytes() -> None:
+    text = b"{" + b'"a":1,' * 50_000 + b'"a":[22]}'
+    assert len(list(members(text))) == 50_001
+
+
+def test_a_deep_duplicate_overflows_no_stack() -> None:
+    for depth in range(100, 1_000, 100):
+        text = b'{"a":' + nested(depth) + b',"a":1}'
+        with suppress(BadBody):
+            assert len(list(members(text))) == 2
 
 
 def test_an_empty_object_has_no_members() -> None:

@@ -105,6 +105,10 @@ def test_a_finished_event_is_bounded() -> None:
         SseReader(event_bytes_max=10).feed(b"data: 123\n\n")
 
 
+def test_countless_blank_lines_cost_no_more_than_their_bytes() -> None:
+    assert read(b"\n" * 200_000, b"\r\n" * 100_000 + b"data: a\n\n") == [("", b"a")]
+
+
 def test_nothing_fed_is_nothing_found() -> None:
     reader = SseReader()
     reader.feed(b"data: a\n\r")
