@@ -12,6 +12,7 @@ DECLARATIONS = {
     "vocabulary.py": "enumerations, held against the contract by tests/conformance",
     "errors.py": "exception classes, tested where they are raised and translated",
     "ports.py": "Protocols and the values that cross them",
+    "core/request.py": "what routing knows of a request, fields only",
     "wire/exchange.py": "a Protocol; the two functions beside it are tested with the carrier",
     "wire/rpc.py": "a Protocol, tested with the carrier",
 }
