@@ -34,6 +34,8 @@ class Group:
     names: list[str] = field(default_factory=list)
     masks: dict[str, int] = field(default_factory=dict)
     """The slots that serve each model name."""
+    places: dict[str, dict[int, int]] = field(default_factory=dict)
+    """Where in the columns each of those slots is."""
     traits: dict[str, ModelTraits] = field(default_factory=dict)
     context_min: int | None = None
     turns: Iterator[int] = field(default_factory=count)
@@ -50,6 +52,7 @@ class Group:
         endpoint = destination.endpoint
         self.slots.append(-1 if endpoint is None else endpoint.slot)
         if endpoint is not None:
+            self.places.setdefault(model, {})[endpoint.slot] = len(self.slots) - 1
             self.masks[model] = self.masks.get(model, 0) | 1 << endpoint.slot
             context = endpoint.max_model_tokens
             if context is not None and (self.context_min is None or context < self.context_min):

@@ -231,14 +231,16 @@ class Router:
         destination.circuit.picked(now)
         group.traits[model].learn_uncached(uncached)
         degraded = verdict.prompt.truncated and slot >= 0
+        tokens, expected_ms = prompt_tokens(request, group, model), rates.line.at(computed)
         return Decision(
             Outcome.DEGRADED if degraded else Outcome.OK,
-            BEYOND_HASHING if degraded else "",
+            f"expect {expected_ms:.0f} ms, {case.hits[chosen]} of {tokens} tokens cached"
+            + (f"; {BEYOND_HASHING}" if degraded else ""),
             _choice(destination, model),
             reservation,
-            prompt_tokens(request, group, model),
+            tokens,
             case.hits[chosen],
-            rates.line.at(computed),
+            expected_ms,
             verdict.weighed,
             tuple(verdict.shortlist.options.rejected),
         )

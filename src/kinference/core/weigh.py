@@ -39,7 +39,7 @@ def prompt_tokens(request: Request, group: Group, model: str) -> int:
 def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> Case:
     """The columns that the cost terms read."""
     sizes = {model: prompt_tokens(request, group, model) for model in group.traits}
-    hits = _hits(group, prompt, sizes)
+    hits = _hits(group, prompt)
     ahead, beside = _loads(group, now)
     rests = [sizes[model] - hit for model, hit in zip(group.models, hits, strict=True)]
     uncached = [rest if rest > REQUEST_TOKENS else REQUEST_TOKENS for rest in rests]  # noqa: FURB136 - a call is slow
@@ -75,15 +75,15 @@ def _loads(group: Group, now: Seconds) -> tuple[list[float], list[float]]:
     return ahead, beside
 
 
-def _hits(group: Group, prompt: Prompt, tokens: dict[str, int]) -> list[int]:
+def _hits(group: Group, prompt: Prompt) -> list[int]:
     """Tokens expected to be cached at each place: what was sent there, by how far the engine confirms such beliefs."""
-    hits = [0] * len(group.destinations)
-    if any(prompt.depths.values()):
-        for place, (slot, model) in enumerate(zip(group.slots, group.models, strict=True)):
-            depth = prompt.depths[model].get(slot) if slot >= 0 else None
-            if depth:
-                believed = depth * BLOCK_BYTES / group.traits[model].bytes_per_token
-                hits[place] = min(int(believed * group.destinations[place].hit_trust), tokens[model])
+    hits, destinations = [0] * len(group.destinations), group.destinations
+    for model, depths in prompt.depths.items():
+        block_tokens, places = BLOCK_BYTES / group.traits[model].bytes_per_token, group.places[model]
+        for slot, depth in depths.items():
+            place = places.get(slot)
+            if place is not None:
+                hits[place] = int(depth * block_tokens * destinations[place].hit_trust)
     return hits
 
 

@@ -1,0 +1,78 @@
+"""The cost terms, one by one."""
+
+from kinference.core.cost import (
+    Base,
+    Case,
+    CostTerm,
+    InFlight,
+    Interference,
+    Prefill,
+    QueueWait,
+    Risk,
+    SlotWait,
+)
+from kinference.core.ledger import Load
+from kinference.core.policy import TargetKind
+from kinference.core.rates import Line, Rates, Typical
+from kinference.core.roster import Destination
+from kinference.ids import ObjectRef
+
+TERMS: tuple[CostTerm, ...] = (Base(), QueueWait(), SlotWait(), Prefill(), Interference(), Risk(), InFlight())
+
+
+def case() -> Case:
+    """Two equal endpoints, but the second is busy, colder, full and failing."""
+    ref = ObjectRef("default", "pool")
+    destinations = [Destination(TargetKind.POOL, ref, name) for name in ("idle", "busy")]
+    destinations[1].circuit.failed("status 500", 0.0)
+    rates = [Rates(Typical(), Line(10.0, 0.5), hold_ms=1_000.0) for _ in destinations]
+    return Case(
+        destinations,
+        rates,
+        [Load(), Load(waiting=1)],
+        slopes=[0.5, 0.5],
+        ahead=[0.0, 100.0],
+        beside=[0.0, 4.0],
+        hits=[900, 0],
+        uncached=[100, 1_000],
+        output_tokens=200,
+        fitting=[0],
+        turn=0,
+    )
+
+
+def test_base_is_the_learned_base() -> None:
+    assert Base().column(case()) == [10.0, 10.0]
+
+
+def test_queue_wait_is_the_time_to_compute_what_is_ahead() -> None:
+    assert QueueWait().column(case()) == [0.0, 50.0]
+    assert QueueWait(share=0.1).column(case()) == [0.0, 5.0]
+
+
+def test_prefill_is_the_time_to_compute_what_is_not_cached() -> None:
+    assert Prefill().column(case()) == [50.0, 500.0]
+
+
+def test_slot_wait_is_the_time_until_somebody_ends_where_the_cache_is_full() -> None:
+    assert SlotWait().column(case()) == [0.0, 500.0]
+
+
+def test_interference_is_the_delay_of_each_request_beside() -> None:
+    assert Interference(0.5).column(case()) == [0.0, 0.5 * (500.0 + 2 * 0.05 * 200) * 4]
+
+
+def test_risk_makes_failing_fast_slow() -> None:
+    idle, busy = Risk().column(case())
+    assert idle == 0.0
+    assert busy > 0.0
+
+
+def test_in_flight_counts_requests() -> None:
+    assert InFlight().column(case()) == [0.0, 4.0]
+
+
+def test_no_term_is_ever_cheaper_for_the_busier_and_colder() -> None:
+    for term in TERMS:
+        idle, busy = term.column(case())
+        assert 0.0 <= idle <= busy
