@@ -1,5 +1,6 @@
 """A request against its candidates: what of its prompt each holds, and what each would have to compute."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kinference.core.candidates import Group
@@ -38,11 +39,14 @@ def prompt_tokens(request: Request, group: Group, model: str) -> int:
 
 def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> Case:
     """The columns that the cost terms read."""
-    sizes = {model: prompt_tokens(request, group, model) for model in group.traits}
     hits = _hits(group, prompt)
-    ahead, beside = _loads(group, now)
-    rests = [sizes[model] - hit for model, hit in zip(group.models, hits, strict=True)]
+    sizes = {model: prompt_tokens(request, group, model) for model in group.traits}
+    if len(sizes) == 1:
+        rests = [sizes[group.models[0]] - hit for hit in hits]
+    else:
+        rests = [sizes[model] - hit for model, hit in zip(group.models, hits, strict=True)]
     uncached = [rest if rest > REQUEST_TOKENS else REQUEST_TOKENS for rest in rests]  # noqa: FURB136 - a call is slow
+    ahead, beside = _loads(group, now)
     output_tokens = expected_output(request, group)
     return Case(
         destinations=group.destinations,
@@ -54,11 +58,7 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
         hits=hits,
         uncached=uncached,
         output_tokens=output_tokens,
-        fitting=[
-            place
-            for place, (load, tokens) in enumerate(zip(group.loads, uncached, strict=True))
-            if load.room - load.resident >= tokens + output_tokens
-        ],
+        fitting=_fitting(group, uncached, output_tokens),
         turn=next(group.turns),
     )
 
@@ -73,6 +73,14 @@ def _loads(group: Group, now: Seconds) -> tuple[list[float], list[float]]:
             ahead[place] += load.foreign_tokens * fresh
             beside[place] += load.foreign_requests * fresh
     return ahead, beside
+
+
+def _fitting(group: Group, uncached: Sequence[int], output_tokens: int) -> Sequence[int]:
+    """The places whose KV cache has room for this request. Mostly all: looked into only where the least has little."""
+    rooms = [load.room - load.resident for load in group.loads]
+    if min(rooms) >= max(uncached) + output_tokens:
+        return range(len(rooms))
+    return [place for place, room in enumerate(rooms) if room >= uncached[place] + output_tokens]
 
 
 def _hits(group: Group, prompt: Prompt) -> list[int]:

@@ -7,7 +7,7 @@ leaves first, and presence stays monotone: who holds block n holds all before it
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count, islice, takewhile
+from itertools import count, islice, repeat, takewhile
 
 DEFAULT_CAPACITY = 16_384
 """Blocks believed to fit an engine that does not tell its cache size."""
@@ -23,8 +23,8 @@ class Insertion:
 
     number: int
     slot: int
-    blocks: Sequence[int]
-    earlier: Sequence[int]
+    blocks: list[int]
+    earlier: list[int]
     """For each leading block that it held already: the insertion that had touched it last."""
 
 
@@ -76,25 +76,20 @@ class PrefixIndex:
                 missing = middle
         return depth
 
-    def insert(self, slot: int, blocks: Sequence[int]) -> Insertion:
+    def insert(self, slot: int, blocks: list[int]) -> Insertion:
         """The endpoint was sent this prompt: it will hold these blocks."""
         holding = self._holding(slot)
         blocks = blocks[: self._allowed(holding)]
         number, bit, held = next(self._numbers), holding.bit, holding.blocks
-        earlier = []
-        for block in blocks:
-            touched = held.pop(block, 0)
-            if not touched:
-                break
-            earlier.append(touched)
-        holders = self._holders
-        for block in islice(blocks, len(earlier), None):
-            others = holders.setdefault(block, bit)
+        touched = list(map(held.pop, blocks, repeat(0)))
+        depth = len(blocks) - touched.count(0)
+        added = blocks[depth:]
+        for block, others in zip(added, map(self._holders.setdefault, added, repeat(bit)), strict=True):
             if others != bit:
-                holders[block] = others | bit
+                self._holders[block] = others | bit
         held.update(dict.fromkeys(reversed(blocks), number))
         self._evict(holding)
-        return Insertion(number, slot, blocks, earlier)
+        return Insertion(number, slot, blocks, touched[:depth])
 
     def rollback(self, insertion: Insertion) -> None:
         """The prompt never reached the endpoint: take back what it added and no later prompt relies on."""

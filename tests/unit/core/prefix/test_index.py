@@ -55,7 +55,7 @@ def test_rollback_takes_back_what_it_added_and_leaves_what_was_there() -> None:
     index = PrefixIndex()
     index.insert(0, [1, 2])
     insertion = index.insert(0, [1, 2, 3, 4])
-    assert list(insertion.earlier) == [1, 1]
+    assert insertion.earlier == [1, 1]
     index.rollback(insertion)
     index.rollback(insertion)
     assert index.match([1, 2, 3, 4], 1) == {0: 2}
@@ -104,9 +104,9 @@ def test_a_forgotten_slot_holds_nothing() -> None:
 def test_the_total_bounds_all_slots_together() -> None:
     index = PrefixIndex(total_capacity=100)
     for slot in range(10):
-        index.insert(slot, range(slot * 1_000, slot * 1_000 + 80))
+        index.insert(slot, list(range(slot * 1_000, slot * 1_000 + 80)))
     for slot in range(10):
-        index.insert(slot, range(slot * 1_000, slot * 1_000 + 80))
+        index.insert(slot, list(range(slot * 1_000, slot * 1_000 + 80)))
     assert len(index) <= 100
 
 
