@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 CODE := src tests proto bench docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format proto bench check lock clean
+.PHONY: help demo test lint format proto docs bench check lock clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
@@ -36,6 +36,9 @@ format: $(READY)  ## Format the code and apply the safe fixes
 
 proto: $(READY)  ## Generate the messages of the two contracts
 	@$(BIN)/python proto/generate.py src/kinference/wire/proto
+
+docs: $(READY)  ## Generate the reference pages
+	@$(BIN)/python docs/generate.py
 
 bench: $(READY)  ## Run every benchmark
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
