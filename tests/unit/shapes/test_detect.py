@@ -235,58 +235,6 @@ def test_streaming_and_its_usage_are_read() -> None:
     assert not chat(stream=True, stream_options={"include_usage": False}).include_usage
 
 
-def part(**fields: Any) -> list[dict[str, Any]]:
-    return [{"role": "user", "content": [fields]}]
-
-
-IMAGE = {"type": "image", "source": {"type": "base64", "data": ""}}
-
-
-@pytest.mark.parametrize(
-    ("path", "fields", "need"),
-    [
-        (CHAT, {"messages": part(type="image_url", image_url={"url": "x"})}, Need.VISION),
-        (CHAT, {"messages": part(type="video_url", video_url={"url": "x"})}, Need.VISION),
-        (CHAT, {"messages": part(type="input_audio", input_audio={})}, Need.AUDIO),
-        (CHAT, {"messages": HELLO, "modalities": ["text", "audio"]}, Need.AUDIO),
-        (CHAT, {"messages": HELLO, "tools": [{"type": "function"}]}, Need.TOOLS),
-        (CHAT, {"messages": HELLO, "functions": [{"name": "f"}]}, Need.TOOLS),
-        (CHAT, {"messages": HELLO, "logprobs": True}, Need.LOGPROBS),
-        (CHAT, {"messages": HELLO, "top_logprobs": 2}, Need.LOGPROBS),
-        (CHAT, {"messages": HELLO, "response_format": {"type": "json_object"}}, Need.STRUCTURED_OUTPUT),
-        (CHAT, {"messages": HELLO, "guided_regex": "a+"}, Need.STRUCTURED_OUTPUT),
-        ("/v1/completions", {"prompt": "x", "logprobs": 0}, Need.LOGPROBS),
-        ("/v1/messages", {"messages": part(**IMAGE)}, Need.VISION),
-        ("/v1/messages", {"messages": part(type="tool_result", content=[IMAGE])}, Need.VISION),
-        (
-            "/v1/messages",
-            {"messages": HELLO, "output_config": {"format": {"type": "json_schema"}}},
-            Need.STRUCTURED_OUTPUT,
-        ),
-        ("/v1/responses", {"input": part(type="input_image", image_url="x")}, Need.VISION),
-        ("/v1/responses", {"input": "x", "text": {"format": {"type": "json_schema"}}}, Need.STRUCTURED_OUTPUT),
-        ("/v1/responses", {"input": "x", "include": ["message.output_text.logprobs"]}, Need.LOGPROBS),
-    ],
-)
-def test_a_need_is_seen(path: str, fields: dict[str, Any], need: Need) -> None:
-    assert parse(body(**fields), path).needs == {need}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"messages": [{"role": "user", "content": '{"type": "image_url"} and "type": "input_audio"'}]},
-        {"messages": part(type="text", text="image_url")},
-        {"messages": HELLO, "tools": []},
-        {"messages": HELLO, "logprobs": False, "top_logprobs": 0},
-        {"messages": HELLO, "response_format": {"type": "text"}, "text": {"format": {"type": "text"}}},
-        {"messages": HELLO, "logprobs": None, "modalities": ["text"]},
-    ],
-)
-def test_text_about_a_need_is_no_need(fields: dict[str, Any]) -> None:
-    assert parse(body(**fields), CHAT).needs == frozenset()
-
-
 @pytest.mark.parametrize(
     ("fields", "session"),
     [
@@ -303,6 +251,12 @@ def test_text_about_a_need_is_no_need(fields: dict[str, Any]) -> None:
 )
 def test_the_most_specific_session_is_kept_and_bounded(fields: dict[str, Any], session: str) -> None:
     assert chat(**fields).session == session
+
+
+def test_needs_are_read_of_the_part_that_holds_the_conversation() -> None:
+    image = [{"role": "user", "content": [{"type": "input_image"}]}]
+    assert parse(body(input=image), "/v1/responses").needs == {Need.VISION}
+    assert chat(tools=[{"type": "function"}]).needs == {Need.TOOLS}
 
 
 def test_the_cache_salt_is_read() -> None:

@@ -1,0 +1,85 @@
+"""The members of a request body that routing reads, as slices of the body that are decoded where one is asked for."""
+
+from typing import Final, TypeVar
+
+import msgspec
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+ABSENT: Final = msgspec.Raw(b"null")
+
+_NOTHING: Final = frozenset({b"null", b"false", b"0", b'""', b"[]", b"{}"})
+
+
+class Body(msgspec.Struct):
+    """Every member that routing reads of any API. Raw where a type that we do not expect must not refuse the body."""
+
+    model: str = ""
+    stream: bool | None = None
+    messages: msgspec.Raw = ABSENT
+    prompt: msgspec.Raw = ABSENT
+    input: msgspec.Raw = ABSENT
+
+    system: msgspec.Raw = ABSENT
+    instructions: msgspec.Raw = ABSENT
+    tools: msgspec.Raw = ABSENT
+    functions: msgspec.Raw = ABSENT
+
+    max_completion_tokens: msgspec.Raw = ABSENT
+    max_output_tokens: msgspec.Raw = ABSENT
+    max_tokens: msgspec.Raw = ABSENT
+    stream_options: msgspec.Raw = ABSENT
+
+    modalities: msgspec.Raw = ABSENT
+    include: msgspec.Raw = ABSENT
+    logprobs: msgspec.Raw = ABSENT
+    top_logprobs: msgspec.Raw = ABSENT
+    prompt_logprobs: msgspec.Raw = ABSENT
+    response_format: msgspec.Raw = ABSENT
+    output_format: msgspec.Raw = ABSENT
+    output_config: msgspec.Raw = ABSENT
+    text: msgspec.Raw = ABSENT
+    structured_outputs: msgspec.Raw = ABSENT
+    guided_json: msgspec.Raw = ABSENT
+    guided_regex: msgspec.Raw = ABSENT
+    guided_choice: msgspec.Raw = ABSENT
+    guided_grammar: msgspec.Raw = ABSENT
+
+    prompt_cache_key: msgspec.Raw = ABSENT
+    conversation: msgspec.Raw = ABSENT
+    previous_response_id: msgspec.Raw = ABSENT
+    metadata: msgspec.Raw = ABSENT
+    user: msgspec.Raw = ABSENT
+    cache_salt: msgspec.Raw = ABSENT
+
+    anthropic_version: msgspec.Raw = ABSENT
+    stop_sequences: msgspec.Raw = ABSENT
+    thinking: msgspec.Raw = ABSENT
+    reasoning: msgspec.Raw = ABSENT
+    encoding_format: msgspec.Raw = ABSENT
+    dimensions: msgspec.Raw = ABSENT
+
+
+def present(value: msgspec.Raw) -> bool:
+    """There and not null."""
+    return value is not ABSENT and bytes(memoryview(value)[:4]) != b"null"
+
+
+def given(value: msgspec.Raw) -> bool:
+    """Present and asking for something: neither null, false, zero nor empty."""
+    return value is not ABSENT and bytes(memoryview(value)[:6]) not in _NOTHING
+
+
+def string(value: msgspec.Raw) -> str:
+    """The text of a JSON string, "" of anything else."""
+    return msgspec.json.decode(value, type=str) if value is not ABSENT and bytes(value).startswith(b'"') else ""
+
+
+def struct(kind: type[S], value: msgspec.Raw) -> S:
+    """The fields of a small object; their defaults when it is none or holds other types."""
+    if value is ABSENT:
+        return kind()
+    try:
+        return msgspec.json.decode(value, type=kind)
+    except msgspec.ValidationError:
+        return kind()

@@ -1,0 +1,59 @@
+"""Which capabilities a request asks of whoever serves it."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from kinference.shapes.fields import ABSENT, Body, given, struct
+from kinference.vocabulary import Api, Need
+
+# Inside a JSON string the quotes would be escaped, so these match structure and never text.
+_MEDIA_PART = re.compile(
+    rb'"type"\s*:\s*"(image|image_url|input_image|image_embeds|video_url|input_audio|audio_url|audio)"'
+)
+_AUDIO_TYPES: Final = frozenset({b"input_audio", b"audio_url", b"audio"})
+_FORMAT_TYPE = re.compile(rb'"type"\s*:\s*"(?!text")')
+
+
+class _Text(msgspec.Struct):
+    format: msgspec.Raw = ABSENT
+
+
+def needs_of(api: Api, fields: Body, conversation: bytes) -> Iterator[Need]:
+    """The needs of a body whose messages, input or prompt are `conversation`."""
+    if given(fields.tools) or given(fields.functions):
+        yield Need.TOOLS
+    media = {kind[1] for kind in _MEDIA_PART.finditer(conversation)} if b"[" in conversation else set()
+    if media - _AUDIO_TYPES:
+        yield Need.VISION
+    if media & _AUDIO_TYPES or b'"audio"' in bytes(fields.modalities):
+        yield Need.AUDIO
+    if _wants_logprobs(api, fields):
+        yield Need.LOGPROBS
+    if _wants_structure(fields):
+        yield Need.STRUCTURED_OUTPUT
+
+
+def _wants_logprobs(api: Api, fields: Body) -> bool:
+    if api is Api.OPENAI_COMPLETIONS and bytes(fields.logprobs) == b"0":  # the chosen token's own is still wanted
+        return True
+    return any(map(given, (fields.logprobs, fields.top_logprobs, fields.prompt_logprobs))) or (
+        b"output_text.logprobs" in bytes(fields.include)
+    )
+
+
+def _wants_structure(fields: Body) -> bool:
+    if any(given(value) and _FORMAT_TYPE.search(value) for value in (fields.response_format, fields.output_format)):
+        return True
+    guided = (
+        fields.structured_outputs,
+        fields.guided_json,
+        fields.guided_regex,
+        fields.guided_choice,
+        fields.guided_grammar,
+    )
+    if any(map(given, guided)):
+        return True
+    return any(_FORMAT_TYPE.search(struct(_Text, value).format) for value in (fields.text, fields.output_config))
