@@ -9,6 +9,9 @@ from kinference.observe.metrics import GATEWAY_OVERHEAD, GATEWAY_REQUESTS, GATEW
 
 _log = logging.getLogger("kinference.gateway")
 
+CLIENT_CLOSED_STATUS = 499
+"""For the log and the metrics, where no head went out: nobody was left to read one."""
+
 
 class End(Enum):
     """How a request ended."""
@@ -39,23 +42,32 @@ class Record:
     attempts: int = 0
     upstream_s: Seconds = 0.0
     """Time spent waiting for destinations before the head of the answer."""
-    overhead_ms: Milliseconds = 0.0
+    overhead_ms: Milliseconds | None = None
     ttft_ms: Milliseconds | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int | None = None
     usage_estimated: bool = False
 
-    def set_overhead(self, now: Seconds) -> None:
-        """Ours is all the time since the first byte was accepted that was not spent waiting for destinations."""
+    def set_overhead(self, now: Seconds) -> Milliseconds:
+        """Ours is all the time since the first byte was accepted that was not spent waiting for destinations. The
+        client's upload is in it: a busy loop and a slow client look the same from here.
+        """
         self.overhead_ms = max(now - self.accepted_at - self.upstream_s, 0.0) * 1000
+        return self.overhead_ms
+
+    def client_left(self) -> None:
+        """The client went away before its answer was over."""
+        self.end = End.CLIENT_CLOSED
+        self.status = self.status or CLIENT_CLOSED_STATUS
 
 
 def write(record: Record, now: Seconds, metrics: Metrics) -> None:
     """Log and count one finished request."""
     duration_ms = (now - record.accepted_at) * 1000
     metrics.count(GATEWAY_REQUESTS, record.api, str(record.status), record.end.value)
-    metrics.time(GATEWAY_OVERHEAD, record.overhead_ms / 1000)
+    if record.overhead_ms is not None:
+        metrics.time(GATEWAY_OVERHEAD, record.overhead_ms / 1000)
     if record.ttft_ms is not None:
         metrics.time(GATEWAY_TTFT, record.ttft_ms / 1000)
     metrics.count(GATEWAY_TOKENS, "prompt", amount=record.prompt_tokens)
@@ -77,7 +89,7 @@ def write(record: Record, now: Seconds, metrics: Metrics) -> None:
             "endpoint": record.endpoint,
             "ttft_ms": None if record.ttft_ms is None else round(record.ttft_ms, 1),
             "duration_ms": round(duration_ms, 1),
-            "overhead_ms": round(record.overhead_ms, 3),
+            "overhead_ms": None if record.overhead_ms is None else round(record.overhead_ms, 3),
             "prompt_tokens": record.prompt_tokens,
             "completion_tokens": record.completion_tokens,
             "cached_tokens": record.cached_tokens,

@@ -37,6 +37,7 @@ from kinference.ports import (
     UpstreamRequest,
 )
 from kinference.shapes import detect, patch
+from kinference.shapes.scan import BadBody
 from kinference.vocabulary import AbortReason, Api
 
 _log = logging.getLogger(__name__)
@@ -158,7 +159,9 @@ class Dispatch:
         self._failed.add(destination)  # unless it answers, in which case nobody asks
         leg = leg_to(destination, self._order.inbound, self._outside.directory)
         if leg is None:
-            await ticket.abort(AbortReason.BACKEND_UNRESOLVED, "no route is known to the destination")
+            is_ours = isinstance(destination, ProviderTarget)  # an endpoint may just have left the fleet
+            reason = AbortReason.BACKEND_UNRESOLVED if is_ours else AbortReason.NOT_DISPATCHED
+            await ticket.abort(reason, "no route is known to the destination")
             return self._failure("unresolved", Refusal(errors.UPSTREAM_BROKEN, "the destination has no known route"))
         record.endpoint = leg.name
         try:
@@ -181,7 +184,10 @@ class Dispatch:
         whole = pulled[0] if len(pulled) == 1 else b"".join(pulled)
         if b'"stream"' not in whole:
             return (whole,), False
-        parsed = detect.parse(whole, self._order.inbound.path)
+        try:
+            parsed = detect.parse(whole, self._order.inbound.path)
+        except BadBody:  # the picker found no fault with it, so the destination shall judge
+            return (whole,), False
         if not parsed.streaming or parsed.include_usage:
             return (whole,), False
         asking = patch.set_include_usage(whole)

@@ -49,11 +49,11 @@ class Reply:
         """What every answer carries. Nothing of ours but bytes on their way happens after it is made."""
         record = self._record
         record.status = status
-        record.set_overhead(self._clock.now())
+        overhead_ms = record.set_overhead(self._clock.now())
         request_id = record.request_id.encode()
         fields = [
             (b"x-request-id", request_id),
-            (b"x-kinference-overhead-ms", f"{record.overhead_ms:.3f}".encode()),
+            (b"x-kinference-overhead-ms", f"{overhead_ms:.3f}".encode()),
         ]
         if self._dialect is Dialect.ANTHROPIC:
             fields.append((b"request-id", request_id))

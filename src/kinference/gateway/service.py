@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from kinference.errors import ClientGone, KinferenceError
 from kinference.gateway import access_log, errors, headers, listing
-from kinference.gateway.access_log import End, Record
+from kinference.gateway.access_log import Record
 from kinference.gateway.auth import Caller, Keyring
 from kinference.gateway.backends import Inbound
 from kinference.gateway.delivery import Deliverer
@@ -44,7 +44,7 @@ class Gateway:
         try:
             await self._serve(route, reply, record, dialect)
         except (ClientGone, asyncio.CancelledError):
-            record.end = End.CLIENT_CLOSED
+            record.client_left()
             raise
         finally:
             access_log.write(record, self._outside.clock.now(), self._outside.metrics)

@@ -266,3 +266,55 @@ async def test_a19_a_stream_silent_after_its_head_is_kept_alive() -> None:
         await client.send(CHAT, STREAMING)
         await client.until(b": keep-alive\n\n")
         await client.until(b": keep-alive\n\n")
+
+
+async def test_h8_nothing_is_tried_again_once_the_client_has_seen_a_byte() -> None:
+    script = answering(EVENT_HEAD, http_chunk(EVENT))
+    async with (
+        RawUpstream(script).listening() as one,
+        RawUpstream(script).listening() as other,
+        gateway(one.port, other.port) as rig,
+    ):
+        answer = await rig.ask(CHAT, STREAMING)
+    assert answer.body.count(EVENT) == 1
+    assert len(one.received) + len(other.received) == 1
+
+
+async def test_a20_an_anthropic_ping_reaches_the_client() -> None:
+    stream = (
+        b'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":3}}}\n\n'
+        b'event: ping\ndata: {"type": "ping"}\n\n'
+        b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+    )
+    script = answering(EVENT_HEAD, http_chunk(stream), LAST_CHUNK)
+    async with RawUpstream(script).listening() as engine, gateway(engine.port) as rig:
+        answer = await rig.ask("/v1/messages", STREAMING.replace(b'"stream"', b'"max_tokens":9,"stream"'))
+    assert answer.body == stream
+
+
+async def test_j4_an_address_in_the_body_leads_nowhere() -> None:
+    async with (
+        RawUpstream(answering(json_answer(b"{}"))).listening() as lure,
+        RawUpstream(answering(json_answer(ANSWER))).listening() as cloud,
+        gateway(provider=(cloud.port, Api.OPENAI_CHAT)) as rig,
+    ):
+        url = f"http://127.0.0.1:{lure.port}/".encode()
+        body = BODY.replace(b'"x"', b'"api_base":"' + url + b'","base_url":"' + url + b'","x"')
+        answer = await rig.ask(CHAT, body)
+    assert answer.status == 200
+    assert (len(cloud.received), lure.received) == (1, [])
+
+
+async def test_a_client_that_vanishes_mid_upload_leaves_nothing_buffered() -> None:
+    async with gateway(1) as rig:
+        async with rig.client() as client:
+            client.writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: g\r\ncontent-length: 99\r\n\r\nhalf")
+            await client.writer.drain()
+        async with asyncio.timeout(1.0):
+            page = ""
+            while "requests_total{" not in page:  # noqa: ASYNC110 - nothing but the metrics tells of its end
+                page = rig.metrics.exposition().decode()
+                await asyncio.sleep(0.001)
+    assert 'outcome="client_closed",status="499"' in page
+    assert "kinference_picker_picks_total{" not in page
+    assert "kinference_picker_buffered_bytes 0.0" in page

@@ -64,7 +64,21 @@ def test_an_answer_without_a_first_byte_does_not_count_as_an_instant_one() -> No
 
 def test_our_own_time_is_all_but_the_wait_for_destinations() -> None:
     measured = record()
-    measured.set_overhead(100.75)
-    assert measured.overhead_ms == 250.0
-    measured.set_overhead(100.1)
+    assert measured.set_overhead(100.75) == 250.0
+    assert measured.set_overhead(100.1) == 0.0
     assert measured.overhead_ms == 0.0
+
+
+def test_a_client_that_left_before_the_head_counts_as_499_and_teaches_nothing_of_our_time() -> None:
+    metrics, left = Metrics(), Record("req_1", "/v1/messages", accepted_at=100.0)
+    left.client_left()
+    access_log.write(left, 101.0, metrics)
+    page = metrics.exposition().decode()
+    assert 'kinference_gateway_requests_total{api="",outcome="client_closed",status="499"} 1.0' in page
+    assert "kinference_gateway_overhead_seconds_count 0.0" in page
+
+
+def test_a_client_that_left_mid_answer_keeps_its_status() -> None:
+    left = record()
+    left.client_left()
+    assert (left.status, left.end) == (200, End.CLIENT_CLOSED)

@@ -1,5 +1,6 @@
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -198,6 +199,14 @@ async def test_a_backend_that_cannot_be_resolved_is_told_to_the_picker_and_passe
     await Run(world).delivery()
     assert world.picker.aborted == [(ResponseId(1), AbortReason.BACKEND_UNRESOLVED)]
     assert world.picker.first == []
+
+
+async def test_an_endpoint_that_has_just_left_the_fleet_is_passed_over() -> None:
+    world = World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(FakeAnswer()))
+    locate = world.directory.locate
+    world.directory = replace(world.directory, locate=lambda to: None if to == ENGINE_A.address else locate(to))
+    await Run(world).delivery()
+    assert world.picker.aborted == [(ResponseId(1), AbortReason.NOT_DISPATCHED)]
 
 
 async def test_h11_a_destination_that_hangs_costs_the_client_no_second_wait() -> None:
