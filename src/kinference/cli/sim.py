@@ -131,11 +131,7 @@ async def _serve(options: EngineOptions) -> None:
         loop.add_signal_handler(number, stop.set)
     async with serve_engine(options, SystemClock()) as running:
         _announce(running)
-        stopped = asyncio.ensure_future(stop.wait())
-        await asyncio.wait((stopped, running.driver), return_when=asyncio.FIRST_COMPLETED)
-        if running.driver.done():
-            running.driver.result()  # the engine broke: show why
-        stopped.cancel()
+        await stop.wait()
 
 
 def _announce(running: RunningEngine) -> None:

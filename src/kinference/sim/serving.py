@@ -16,11 +16,10 @@ from kinference.wire.aiohttp_server import AiohttpServer
 
 @dataclass(frozen=True, slots=True)
 class RunningEngine:
-    """An engine that listens. `driver` ends only when the engine is broken."""
+    """An engine that listens."""
 
     engine: Engine
     port: int
-    driver: "asyncio.Task[None]"
     kv_events_endpoint: str = ""
     kv_replay_endpoint: str = ""
 
@@ -45,20 +44,22 @@ async def serve_engine(options: EngineOptions, clock: Clock | None = None) -> As
     engine = Engine(options, clock)
     publisher = KvEventPublisher(options.kv_events)
     server = AiohttpServer(engine.handle, clock)
-    # Not a TaskGroup: it would wrap whatever the caller's block raises.
-    tasks: list[asyncio.Task[None]] = []
     try:
         publisher.open()
         if publisher.is_open:
             engine.publish_to(publisher)
-            tasks.append(asyncio.create_task(publisher.serve_replay()))
         port = await server.start(options.host, options.port)
-        driver = asyncio.create_task(engine.runner.drive())
-        tasks.append(driver)
-        yield RunningEngine(engine, port, driver, publisher.endpoint, publisher.replay_endpoint)
+        async with asyncio.TaskGroup() as tasks:
+            work = (tasks.create_task(engine.runner.drive()), tasks.create_task(publisher.serve_replay()))
+            try:
+                yield RunningEngine(engine, port, publisher.endpoint, publisher.replay_endpoint)
+            finally:
+                for task in work:
+                    task.cancel()
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        raise group.exceptions[0] from None  # what the caller's block raised, as it was
     finally:
         await server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
         publisher.close()
