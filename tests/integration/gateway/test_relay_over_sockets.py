@@ -312,7 +312,7 @@ async def test_a_client_that_vanishes_mid_upload_leaves_nothing_buffered() -> No
             await client.writer.drain()
         async with asyncio.timeout(1.0):
             page = ""
-            while "requests_total{" not in page:  # noqa: ASYNC110 - nothing but the metrics tells of its end
+            while "requests_total{" not in page:
                 page = rig.metrics.exposition().decode()
                 await asyncio.sleep(0.001)
     assert 'outcome="client_closed",status="499"' in page
