@@ -68,7 +68,7 @@ def _loads(group: Group, now: Seconds) -> tuple[list[float], list[float]]:
     ahead: list[float] = [load.prefill_tokens for load in group.loads]
     beside: list[float] = [load.requests for load in group.loads]
     for place, load in enumerate(group.loads):
-        if load.foreign_requests:
+        if load.foreign_requests or load.foreign_tokens:
             fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
             ahead[place] += load.foreign_tokens * fresh
             beside[place] += load.foreign_requests * fresh

@@ -1,0 +1,72 @@
+"""The filters, one by one."""
+
+import pytest
+
+from kinference.core.filters import FILTERS, Question, Verdict, screen
+from kinference.core.fleet import BackendSpec, Endpoint, EndpointSpec
+from kinference.core.policy import TargetKind, TenantRule
+from kinference.core.request import Request
+from kinference.core.roster import Destination
+from kinference.ids import Address, ObjectRef
+from kinference.vocabulary import Api, Engine
+
+POOL = ObjectRef("default", "pool")
+
+
+def local(
+    *, ready: bool = True, draining: bool = False, models: str = "m", engine: Engine = Engine.VLLM
+) -> Destination:
+    endpoint = Endpoint(EndpointSpec(POOL, Address("h:1")), 0, 1, ready, draining, engine, frozenset(models.split()))
+    return Destination(TargetKind.POOL, POOL, "pool", endpoint)
+
+
+def backend(api: Api) -> Destination:
+    ref = ObjectRef("default", "openai")
+    return Destination(TargetKind.BACKEND, ref, "backend", backend=BackendSpec(ref, api, {}))
+
+
+def verdict(destination: Destination, api: Api = Api.OPENAI_CHAT, model: str | None = "m") -> Verdict | None:
+    return screen(Question(Request("m", api, (), 0), None, destination, model))
+
+
+def test_a_ready_endpoint_with_the_model_passes_every_filter() -> None:
+    assert verdict(local()) is None
+
+
+def test_each_cause_has_its_verdict() -> None:
+    assert verdict(local(models="other")) is Verdict.NOT_SERVED
+    assert verdict(local(), model=None) is Verdict.NOT_SERVED
+    assert verdict(local(ready=False)) is Verdict.NOT_READY
+    assert verdict(local(draining=True)) is Verdict.DRAINING
+
+
+def test_an_engine_that_never_told_its_models_is_not_ready_rather_than_without_the_model() -> None:
+    assert verdict(local(models="", ready=False)) is Verdict.NOT_READY
+    assert verdict(local(models="", ready=True)) is Verdict.NOT_SERVED
+
+
+@pytest.mark.parametrize("engine", list(Engine))
+def test_every_engine_speaks_openai_and_some_speak_anthropic(engine: Engine) -> None:
+    for api in (Api.OPENAI_CHAT, Api.OPENAI_COMPLETIONS, Api.OPENAI_EMBEDDINGS, Api.OPENAI_RESPONSES):
+        assert verdict(local(engine=engine), api) is None
+    speaks = engine in {Engine.AUTO, Engine.VLLM, Engine.SGLANG}
+    assert (verdict(local(engine=engine), Api.ANTHROPIC_MESSAGES) is None) == speaks
+
+
+def test_a_backend_serves_its_own_api_or_a_caller_that_translates() -> None:
+    assert verdict(backend(Api.OPENAI_CHAT)) is None
+    assert verdict(backend(Api.ANTHROPIC_MESSAGES)) is Verdict.WRONG_API
+    translating = Request("m", Api.OPENAI_CHAT, (), 0, translates=True)
+    assert screen(Question(translating, None, backend(Api.ANTHROPIC_MESSAGES), "m")) is None
+
+
+def test_the_tenants_limits_come_last() -> None:
+    closed = TenantRule(("t",), destinations=())
+    request = Request("m", Api.OPENAI_CHAT, (), 0, tenant="t")
+    assert screen(Question(request, closed, local(), "m")) is Verdict.FORBIDDEN
+    assert screen(Question(request, closed, local(ready=False), "m")) is Verdict.NOT_READY
+    assert len(FILTERS) == 5
+
+
+def test_every_verdict_says_what_would_help() -> None:
+    assert all(one.cause and one.remedy for one in Verdict)

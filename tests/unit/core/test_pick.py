@@ -1,0 +1,377 @@
+"""The whole pipeline through its front."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from kinference.core.decision import BackendChoice, Decision, EndpointChoice
+from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
+from kinference.core.health import UNUSABLE_BACKOFF_S
+from kinference.core.pick import Router
+from kinference.core.policies import POLICIES
+from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind, TenantRule
+from kinference.core.prefix.hashing import HASHED_BYTES_MAX
+from kinference.core.request import Request
+from kinference.errors import ConfigError
+from kinference.ids import Address, ObjectRef, ReservationId
+from kinference.vocabulary import AbortReason, Api, Outcome, QosClass
+
+POOL, SPARE = ObjectRef("default", "pool"), ObjectRef("default", "spare")
+CLOUD = ObjectRef("default", "cloud")
+CHAT = Request("m", Api.OPENAI_CHAT, (b"x" * 4_000,), 4_000)
+
+
+def address(number: int) -> Address:
+    return Address(f"h{number}:1")
+
+
+def fleet_of(size: int = 2, pool: ObjectRef = POOL, models: tuple[str, ...] = ("m",)) -> Fleet:
+    fleet = Fleet()
+    fill(fleet, size, pool, models)
+    return fleet
+
+
+def fill(fleet: Fleet, size: int, pool: ObjectRef, models: tuple[str, ...] = ("m",)) -> None:
+    fleet.set_pool(pool, [EndpointSpec(pool, address(number), models=models) for number in range(size)])
+    for number in range(size):
+        fleet.set_ready(pool, address(number), ready=True)
+
+
+def router_of(fleet: Fleet, *models: ModelRule, tenants: tuple[TenantRule, ...] = (), policy: str = "") -> Router:
+    rules = RoutingRules(models, tenants, policy=policy or "expected_latency")
+    return Router(fleet, rules, Random(1))
+
+
+def rule(*targets: Target, pattern: str = "m") -> ModelRule:
+    return ModelRule(pattern, targets)
+
+
+def pool_target(pool: ObjectRef = POOL, model: str = "", weight: int = 1, priority: int = 0) -> Target:
+    return Target(TargetKind.POOL, pool, model, weight, priority)
+
+
+def cloud_target(weight: int = 1, priority: int = 0) -> Target:
+    return Target(TargetKind.BACKEND, CLOUD, "", weight, priority)
+
+
+def local(decision: Decision) -> EndpointChoice:
+    assert isinstance(decision.choice, EndpointChoice), decision.reason
+    return decision.choice
+
+
+def blocks(router: Router) -> int:
+    return sum(one.prefix_blocks for one in router.snapshot(0.0))
+
+
+def requests(router: Router) -> int:
+    return sum(one.requests for one in router.snapshot(0.0))
+
+
+def prompt(seed: int, size: int = 4_000) -> Request:
+    return replace(CHAT, prompt=(Random(seed).randbytes(size),), prompt_bytes=size)
+
+
+# --- choosing -----------------------------------------------------------------------------------
+
+
+def test_a_chosen_endpoint_serves_the_model() -> None:
+    fleet = fleet_of(2)
+    fill(fleet, 2, SPARE, ("other",))
+    decision = router_of(fleet).decide(replace(CHAT, model="other"), 0.0)
+    assert decision.outcome is Outcome.OK
+    assert (local(decision).pool, local(decision).model) == (SPARE, "other")
+    assert decision.reservation != 0
+    assert decision.prompt_tokens == 1_000
+
+
+def test_the_next_turn_goes_where_the_last_one_went() -> None:
+    router = router_of(fleet_of(8))
+    for seed in range(8):
+        first = router.decide(prompt(seed), 0.0)
+        router.final_token(first.reservation, 1_000, 10, None, 1.0)
+        turn = replace(CHAT, prompt=(*prompt(seed).prompt, b"more" * 100), prompt_bytes=4_400)
+        second = router.decide(turn, 2.0)
+        router.final_token(second.reservation, 1_000, 10, None, 3.0)
+        assert local(second).address == local(first).address
+        assert second.hit_tokens > 900
+
+
+def test_salts_share_no_prefix() -> None:
+    router = router_of(fleet_of(1))
+    router.decide(CHAT, 0.0)
+    assert router.decide(replace(CHAT, salt="s"), 0.0).hit_tokens == 0
+    assert router.decide(CHAT, 0.0).hit_tokens > 0
+
+
+def test_an_alias_asks_for_the_targets_model() -> None:
+    router = router_of(fleet_of(models=("real",)), rule(pool_target(model="real"), pattern="alias-*"))
+    assert local(router.decide(replace(CHAT, model="alias-1"), 0.0)).model == "real"
+
+
+def test_the_pool_that_the_request_names_is_the_only_one() -> None:
+    fleet = fleet_of(2)
+    fill(fleet, 2, SPARE)
+    router = router_of(fleet)
+    assert {local(router.decide(replace(CHAT, pool=SPARE), 0.0)).pool for _ in range(10)} == {SPARE}
+    refused = router.decide(replace(CHAT, pool=ObjectRef("default", "nowhere")), 0.0)
+    assert refused.outcome is Outcome.NO_WORKERS
+    assert "default/nowhere" in refused.reason
+
+
+def test_fallbacks_serve_only_when_nobody_before_them_can() -> None:
+    fleet = fleet_of(1)
+    fill(fleet, 1, SPARE)
+    router = router_of(fleet, rule(pool_target(SPARE, priority=1), pool_target()))
+    assert {local(router.decide(prompt(n), 0.0)).pool for n in range(20)} == {POOL}
+    fleet.set_ready(POOL, address(0), ready=False)
+    assert local(router.decide(CHAT, 0.0)).pool == SPARE
+
+
+def test_weights_split_the_traffic() -> None:
+    fleet = fleet_of(1)
+    fill(fleet, 1, SPARE)
+    router = router_of(fleet, rule(pool_target(weight=80), pool_target(SPARE, weight=20)))
+    picks = [local(router.decide(prompt(n), 0.0)).pool for n in range(1_000)]
+    assert 750 < picks.count(POOL) < 850
+
+
+def test_a_session_stays_on_its_side_of_a_split() -> None:
+    fleet = fleet_of(1)
+    fill(fleet, 1, SPARE)
+    router = router_of(fleet, rule(pool_target(weight=50), pool_target(SPARE, weight=50)))
+    sides = [
+        {local(router.decide(replace(prompt(n), session=f"s{session}"), 0.0)).pool for n in range(5)}
+        for session in range(20)
+    ]
+    assert all(len(side) == 1 for side in sides)
+    assert set.union(*sides) == {POOL, SPARE}
+
+
+def test_a_target_without_weight_gets_nothing() -> None:
+    fleet = fleet_of(1)
+    fill(fleet, 1, SPARE)
+    router = router_of(fleet, rule(pool_target(weight=0), pool_target(SPARE)))
+    assert {local(router.decide(prompt(n), 0.0)).pool for n in range(10)} == {SPARE}
+
+
+# --- backends -----------------------------------------------------------------------------------
+
+
+def with_cloud(fleet: Fleet, api: Api = Api.OPENAI_CHAT) -> Fleet:
+    fleet.set_backends([BackendSpec(CLOUD, api, {"m": "m-2026"}, "/v9/chat")])
+    return fleet
+
+
+def test_a_backend_is_asked_for_its_own_name_and_path() -> None:
+    router = router_of(with_cloud(Fleet()))
+    assert router.decide(CHAT, 0.0).choice == BackendChoice(CLOUD, "m-2026", Api.OPENAI_CHAT, "/v9/chat")
+    assert router.decide(replace(CHAT, model="x"), 0.0).outcome is Outcome.NO_WORKERS
+
+
+def test_our_own_engines_go_before_a_backend_until_they_are_overloaded() -> None:
+    router = router_of(with_cloud(fleet_of(2)), rule(pool_target(), cloud_target()))
+    picks = [router.decide(prompt(n), 0.0).choice for n in range(100)]
+    first_remote = next(n for n, choice in enumerate(picks) if isinstance(choice, BackendChoice))
+    assert first_remote > 10
+
+
+def test_a_backend_of_another_api_needs_a_caller_that_translates() -> None:
+    router = router_of(with_cloud(Fleet(), Api.ANTHROPIC_MESSAGES))
+    assert "of another API" in router.decide(CHAT, 0.0).reason
+    assert router.decide(replace(CHAT, translates=True), 0.0).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("reason", [AbortReason.BACKEND_UNRESOLVED, AbortReason.BACKEND_UNAUTHORIZED])
+def test_an_unusable_backend_is_out_with_its_reason_until_a_trial(reason: AbortReason) -> None:
+    router = router_of(with_cloud(Fleet()))
+    router.abort(router.decide(CHAT, 0.0).reservation, reason, 0.0)
+    refused = router.decide(CHAT, 1.0)
+    assert refused.outcome is Outcome.NO_WORKERS
+    assert "a caller" in refused.reason
+    trial = router.decide(CHAT, UNUSABLE_BACKOFF_S + 1)
+    assert trial.outcome is Outcome.OK
+    router.first_token(trial.reservation, 100.0, 200, UNUSABLE_BACKOFF_S + 1)
+    assert router.decide(CHAT, UNUSABLE_BACKOFF_S + 1).outcome is Outcome.OK
+
+
+# --- refusing -----------------------------------------------------------------------------------
+
+
+def test_rules_refuse_as_policy_and_missing_capacity_as_no_workers() -> None:
+    closed = TenantRule(("closed",), destinations=("elsewhere",))
+    router = router_of(fleet_of(1), tenants=(TenantRule(("a",), models=("x",)), closed))
+    for tenant in ("a", "closed"):
+        refused = router.decide(replace(CHAT, tenant=tenant), 0.0)
+        assert refused.outcome is Outcome.POLICY_REJECTED
+        assert refused.reason.startswith("policy: ")
+    unknown = router.decide(replace(CHAT, model="x", tenant="a"), 0.0)
+    assert unknown.outcome is Outcome.NO_WORKERS
+    assert router.decide(replace(CHAT, tenant="b"), 0.0).outcome is Outcome.OK
+
+
+def test_a_prompt_clearly_too_long_for_every_context_is_refused_and_a_doubtful_one_is_not() -> None:
+    fleet = fleet_of(2)
+    for number, context in ((0, 500), (1, 900)):
+        fleet.set_models(POOL, address(number), ["m"], context)
+    router = router_of(fleet)
+    assert {local(router.decide(prompt(n), 0.0)).address for n in range(10)} == {address(1)}
+    refused = router.decide(prompt(1, 8_000), 0.0)
+    assert refused.outcome is Outcome.NO_WORKERS
+    assert "2 with too short a context" in refused.reason
+
+
+def test_reasons_are_short_whatever_the_client_calls_things() -> None:
+    router = router_of(fleet_of(1), tenants=(TenantRule(("*",), models=()),))
+    long = "\n" * 5_000
+    for asked in (replace(CHAT, model=long), replace(CHAT, tenant=long), replace(CHAT, pool=ObjectRef(long, long))):
+        refused = router.decide(asked, 0.0)
+        assert refused.outcome in {Outcome.NO_WORKERS, Outcome.POLICY_REJECTED}
+        assert 0 < len(refused.reason) <= 512
+        assert "\n" not in refused.reason
+
+
+def test_when_all_are_ejected_ejection_is_ignored() -> None:
+    router = router_of(fleet_of(2))
+    for number in range(12):
+        decision = router.decide(prompt(number), 0.0)
+        router.first_token(decision.reservation, 1.0, 503, 0.0)
+        router.abort(decision.reservation, AbortReason.UNSPECIFIED, 0.0)
+    assert {one.circuit for one in router.snapshot(0.0)} == {"open"}
+    assert router.decide(CHAT, 0.0).outcome is Outcome.OK
+
+
+def test_the_clients_own_faults_do_not_count_against_the_endpoint() -> None:
+    router = router_of(fleet_of(1))
+    for _ in range(10):
+        decision = router.decide(CHAT, 0.0)
+        router.first_token(decision.reservation, 1.0, 400, 0.0)
+        router.final_token(decision.reservation, 0, 0, None, 0.0)
+    assert router.snapshot(0.0)[0].circuit == "closed"
+
+
+def test_a_prompt_beyond_what_is_hashed_is_degraded_and_still_served() -> None:
+    long = replace(CHAT, prompt=(b"x" * (HASHED_BYTES_MAX + 1),), prompt_bytes=HASHED_BYTES_MAX + 1)
+    decision = router_of(fleet_of(1)).decide(long, 0.0)
+    assert decision.outcome is Outcome.DEGRADED
+    assert decision.choice is not None
+    assert router_of(with_cloud(Fleet())).decide(long, 0.0).outcome is Outcome.OK
+
+
+# --- what then happens --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reason", list(AbortReason))
+def test_abort_gives_everything_back_and_takes_back_prefixes_where_nothing_was_seen(reason: AbortReason) -> None:
+    router = router_of(fleet_of(2))
+    decision = router.decide(CHAT, 0.0)
+    router.abort(decision.reservation, reason, 0.0)
+    router.abort(decision.reservation, reason, 0.0)
+    assert requests(router) == 0
+    assert (blocks(router) == 0) == (reason is not AbortReason.UNSPECIFIED)
+
+
+@pytest.mark.parametrize("dispatched", [False, True])
+def test_expiry_gives_everything_back(dispatched: bool) -> None:
+    router = router_of(fleet_of(2))
+    router.expire(router.decide(CHAT, 0.0).reservation, dispatched, 0.0)
+    assert requests(router) == 0
+    assert (blocks(router) > 0) == dispatched
+
+
+def test_reports_for_nobody_are_ignored() -> None:
+    router = router_of(fleet_of(1))
+    for number in (0, 7):
+        router.first_token(ReservationId(number), 1.0, 200, 0.0)
+        router.final_token(ReservationId(number), 1, 1, 1, 0.0)
+        router.abort(ReservationId(number), AbortReason.BACKEND_UNRESOLVED, 0.0)
+    assert requests(router) == 0
+
+
+def test_a_slower_endpoint_is_learned_and_gets_less() -> None:
+    router, picks = router_of(fleet_of(2)), []
+    for number in range(200):
+        decision = router.decide(prompt(number), float(number))
+        slow = local(decision).address == address(1)
+        router.first_token(decision.reservation, 900.0 if slow else 100.0, 200, float(number))
+        router.final_token(decision.reservation, 1_000, 100, None, number + 0.5)
+        picks.append(slow)
+    assert picks[50:].count(True) < 30
+
+
+def test_an_engine_that_never_hits_is_no_longer_believed() -> None:
+    router, hits = router_of(fleet_of(1)), []
+    for number in range(30):
+        decision = router.decide(CHAT, float(number))
+        hits.append(decision.hit_tokens)
+        router.final_token(decision.reservation, 1_000, 10, 0, number + 0.5)
+    assert hits[1] > 900
+    assert hits[-1] < 10
+
+
+def test_a_full_kv_cache_is_left_alone_while_another_has_room() -> None:
+    fleet = fleet_of(2)
+    router = router_of(fleet)
+    router.decide(CHAT, 0.0)
+    warm = local(router.decide(CHAT, 0.0)).address
+    fleet.observe(POOL, warm, Observation(0.0, 0, 9, kv_usage_ratio=0.99, kv_blocks=1_000, block_tokens=16))
+    assert local(router.decide(CHAT, 0.0)).address != warm
+    fleet.set_ready(POOL, address(0 if warm == address(1) else 1), ready=False)
+    assert local(router.decide(CHAT, 0.0)).address == warm
+
+
+def test_batch_work_packs_where_the_cache_is_warm_in_spite_of_a_queue() -> None:
+    fleet = fleet_of(2)
+    router = router_of(fleet)
+    warm = local(router.decide(CHAT, 0.0)).address
+    fleet.observe(POOL, warm, Observation(0.0, waiting=4, running=0))
+    assert local(router.decide(replace(CHAT, qos=QosClass.BATCH, output_tokens=1), 0.0)).address == warm
+    assert local(router.decide(replace(CHAT, output_tokens=1), 0.0)).address != warm
+
+
+# --- policies, rules, explanations --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_every_policy_serves_and_spreads(policy: str) -> None:
+    router = router_of(fleet_of(3), policy=policy)
+    decisions = [router.decide(prompt(n), 0.0) for n in range(30)]
+    assert {local(one).address for one in decisions} == {address(0), address(1), address(2)}
+    assert router.explain(decisions[-1]).policy == policy
+
+
+def test_round_robin_keeps_turning_while_one_endpoint_is_ejected() -> None:
+    router = router_of(fleet_of(3), policy="round_robin")
+    for number in range(9):
+        decision = router.decide(prompt(number), 0.0)
+        status = 503 if local(decision).address == address(0) else 200
+        router.first_token(decision.reservation, 1.0, status, 0.0)
+    picks = [local(router.decide(prompt(n), 0.5)).address for n in range(6)]
+    assert [picks.count(address(n)) for n in range(3)] == [0, 3, 3]
+
+
+def test_rules_can_be_replaced_and_bad_ones_change_nothing() -> None:
+    router = router_of(fleet_of(1))
+    held = router.decide(CHAT, 0.0)
+    with pytest.raises(ConfigError):
+        router.reconfigure(RoutingRules(policy="nonsense"))
+    assert router.decide(CHAT, 0.0).outcome is Outcome.OK
+    router.reconfigure(RoutingRules(models=(rule(pool_target(SPARE)),)))
+    assert router.decide(CHAT, 0.0).outcome is Outcome.NO_WORKERS
+    router.final_token(held.reservation, 1, 1, None, 1.0)
+    assert requests(router) == 1
+
+
+def test_an_explanation_adds_up_and_names_the_runner_up() -> None:
+    fleet = fleet_of(3)
+    fleet.set_draining(POOL, address(2), draining=True)
+    router = router_of(fleet)
+    router.decide(CHAT, 0.0)
+    decision = router.decide(CHAT, 0.0)
+    table = router.explain(decision)
+    assert [one.destination for one in table.candidates] == ["default/pool/h0:1", "default/pool/h1:1"]
+    for one in table.candidates:
+        assert one.total_ms == pytest.approx(sum(ms for _, ms in one.terms))
+    assert table.pick == f"default/pool/{local(decision).address}"
+    assert table.runner_up not in {"", table.pick}
+    assert [(one.destination, one.verdict) for one in table.rejected] == [("default/pool/h2:1", "draining")]

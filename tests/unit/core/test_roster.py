@@ -1,0 +1,136 @@
+"""The roster: in step with the fleet, one life at a time."""
+
+import pytest
+
+from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
+from kinference.core.prefix.hashing import BLOCK_BYTES
+from kinference.core.prefix.index import PrefixIndex
+from kinference.core.rates import BACKEND_BASE_MS
+from kinference.core.roster import MODELS_MAX, ModelTraits, Roster
+from kinference.ids import Address, ObjectRef
+from kinference.vocabulary import Api
+
+POOL = ObjectRef("default", "pool")
+ONE, TWO = Address("h1:1"), Address("h2:1")
+
+
+def roster_of(*addresses: Address) -> tuple[Fleet, PrefixIndex, Roster]:
+    fleet, index = Fleet(), PrefixIndex()
+    fleet.set_pool(POOL, [EndpointSpec(POOL, address, models=("m",)) for address in addresses])
+    roster = Roster(fleet, index)
+    roster.sync()
+    return fleet, index, roster
+
+
+def test_it_tells_changes_of_who_can_serve_from_mere_scrapes() -> None:
+    fleet, _, roster = roster_of(ONE)
+    assert not roster.sync()
+    fleet.observe(POOL, ONE, Observation(0.0, 3, 1))
+    assert not roster.sync()
+    assert roster.endpoints[0].load.waiting == 3
+    fleet.set_ready(POOL, ONE, ready=True)
+    assert roster.sync()
+
+
+def test_a_destination_lives_as_long_as_its_generation() -> None:
+    fleet, index, roster = roster_of(ONE, TWO)
+    first, second = roster.endpoints
+    index.insert(0, [1, 2])
+    fleet.set_pool(POOL, [EndpointSpec(POOL, TWO, models=("m",))])
+    fleet.set_pool(POOL, [EndpointSpec(POOL, one, models=("m",)) for one in (ONE, TWO)])
+    roster.sync()
+    assert roster.endpoints[0] is not first
+    assert roster.endpoints[1] is second
+    assert index.held(0) == 0
+
+
+def test_a_restarted_engine_forgets_prefixes_and_rates() -> None:
+    fleet, index, roster = roster_of(ONE)
+    before = roster.endpoints[0]
+    index.insert(0, [1, 2])
+    for started in (1.0, 2.0):
+        fleet.observe(POOL, ONE, Observation(0.0, 0, 0, started_at=started))
+    roster.sync()
+    assert roster.endpoints[0] is not before
+    assert index.held(0) == 0
+
+
+def test_the_engines_cache_size_bounds_what_it_is_believed_to_hold() -> None:
+    fleet, index, roster = roster_of(ONE)
+    fleet.observe(POOL, ONE, Observation(0.0, 0, 0, kv_blocks=1_000, block_tokens=16))
+    roster.sync()
+    assert index.capacity(0) == 1_000 * 16 * 4 // BLOCK_BYTES
+
+
+def test_backends_keep_their_state_and_a_new_specification_closes_the_circuit() -> None:
+    fleet, _, roster = roster_of()
+    ref = ObjectRef("default", "openai")
+    fleet.set_backends([BackendSpec(ref, Api.OPENAI_CHAT, {"m": "x"})])
+    roster.sync()
+    backend = roster.backends[0]
+    backend.circuit.reject("no credential", 0.0)
+    fleet.set_backends([BackendSpec(ref, Api.OPENAI_CHAT, {"m": "x"})])
+    roster.sync()
+    assert roster.backends[0] is backend
+    assert not backend.circuit.closed
+    fleet.set_backends([BackendSpec(ref, Api.OPENAI_CHAT, {"m": "y"})])
+    roster.sync()
+    assert roster.backends[0] is backend
+    assert backend.circuit.closed
+
+
+def test_cold_rates_follow_their_pool_and_backends_start_slow() -> None:
+    fleet, _, roster = roster_of(ONE, TWO)
+    fleet.set_backends([BackendSpec(ObjectRef("default", "openai"), Api.OPENAI_CHAT, {})])
+    roster.sync()
+    first, second = (roster.rates(one, "m") for one in roster.endpoints)
+    assert first.line is second.line
+    assert roster.rates(roster.endpoints[0], "m") is first
+    assert roster.rates(roster.backends[0], "m").line.at(0) == BACKEND_BASE_MS
+
+
+def test_idle_endpoints_relax_with_every_scrape() -> None:
+    fleet, _, roster = roster_of(ONE, TWO)
+    slow, fast = (roster.rates(one, "m") for one in roster.endpoints)
+    slow.learn(1_000, 5_000.0)
+    for _ in range(20):
+        fast.learn(1_000, 50.0)
+    before = slow.line.at(1_000)
+    fleet.observe(POOL, ONE, Observation(0.0, 0, 0))
+    roster.sync()
+    assert slow.line.at(1_000) < before
+
+
+def test_model_names_without_end_are_bounded() -> None:
+    _, _, roster = roster_of(ONE)
+    kept = roster.traits("kept")
+    for number in range(MODELS_MAX):
+        roster.traits(f"m{number}")
+    assert roster.traits("kept") is not kept
+
+
+def test_traits_learn_from_the_engines_counts_and_shrug_off_nonsense() -> None:
+    traits = ModelTraits()
+    for _ in range(200):
+        traits.learn_counts(prompt_bytes=3_000, prompt_tokens=1_000, completion_tokens=20)
+        traits.learn_uncached(100)
+    assert traits.bytes_per_token == pytest.approx(3.0, rel=0.01)
+    assert traits.output_tokens == pytest.approx(20.0, rel=0.01)
+    assert traits.uncached_tokens == pytest.approx(100.0, rel=0.01)
+    traits.learn_counts(prompt_bytes=0, prompt_tokens=0, completion_tokens=0)
+    traits.learn_counts(prompt_bytes=1, prompt_tokens=2**60, completion_tokens=2**60)
+    assert 2.5 < traits.bytes_per_token < 3.0
+    assert traits.output_tokens < 20 * 10
+
+
+def test_trust_in_hits_follows_what_the_engine_confirms() -> None:
+    _, _, roster = roster_of(ONE)
+    destination = roster.endpoints[0]
+    destination.learn_hit(0, 0)
+    assert destination.hit_trust == 1.0
+    for _ in range(30):
+        destination.learn_hit(1_000, 0)
+    assert destination.hit_trust < 0.01
+    for _ in range(30):
+        destination.learn_hit(1_000, 5_000)
+    assert 0.99 < destination.hit_trust <= 1.0
