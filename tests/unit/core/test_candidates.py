@@ -1,0 +1,134 @@
+"""Groups and tiers of candidates."""
+
+from kinference.core.candidates import CACHED_MAX, Candidates, Group, Shortlist
+from kinference.core.filters import Verdict
+from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
+from kinference.core.policy import ModelRule, RoutingRules, Rulebook, Target, TargetKind
+from kinference.core.prefix.index import PrefixIndex
+from kinference.core.request import Request
+from kinference.core.roster import Roster
+from kinference.ids import Address, ObjectRef
+from kinference.vocabulary import Api
+
+A, B, CLOUD = (ObjectRef("default", name) for name in ("a", "b", "cloud"))
+
+
+def candidates_of(*targets: Target) -> tuple[Roster, Candidates]:
+    """Two pools of two endpoints each, and a backend; a rule for `m` where targets are given."""
+    fleet = Fleet()
+    for pool in (A, B):
+        addresses = [Address(f"{pool.name}{number}:1") for number in range(2)]
+        fleet.set_pool(pool, [EndpointSpec(pool, address, models=("m", "n")) for address in addresses])
+        for address in addresses:
+            fleet.set_ready(pool, address, ready=True)
+    fleet.set_backends([BackendSpec(CLOUD, Api.OPENAI_CHAT, {"m": "cloud-m"})])
+    roster = Roster(fleet, PrefixIndex())
+    roster.sync()
+    rules = RoutingRules(models=(ModelRule("m", targets),) if targets else ())
+    return roster, Candidates(roster, Rulebook(rules))
+
+
+def shortlist(candidates: Candidates, model: str = "m", pool: ObjectRef | None = None, size: int = 0) -> Shortlist:
+    return candidates.shortlist(Request(model, Api.OPENAI_CHAT, (), size, pool=pool), None, 0.0)
+
+
+def named(group: Group) -> list[tuple[str, str]]:
+    return list(zip(group.names, group.models, strict=True))
+
+
+def test_without_a_rule_all_who_serve_the_name_compete() -> None:
+    _, candidates = candidates_of()
+    (group,) = shortlist(candidates).groups
+    assert named(group) == [
+        ("default/a/a0:1", "m"),
+        ("default/a/a1:1", "m"),
+        ("default/b/b0:1", "m"),
+        ("default/b/b1:1", "m"),
+        ("backend default/cloud", "cloud-m"),
+    ]
+    assert group.slots == [0, 1, 2, 3, -1]
+    assert group.masks == {"m": 0b1111}
+    assert group.places == {"m": {0: 0, 1: 1, 2: 2, 3: 3}}
+
+
+def test_targets_of_one_priority_without_weights_form_one_group_in_the_order_of_the_fleet() -> None:
+    _, candidates = candidates_of(Target(TargetKind.BACKEND, CLOUD, "x"), Target(TargetKind.POOL, A, "n"))
+    (group,) = shortlist(candidates).groups
+    assert named(group) == [("default/a/a0:1", "n"), ("default/a/a1:1", "n"), ("backend default/cloud", "x")]
+
+
+def test_targets_with_weights_form_groups_of_their_own() -> None:
+    _, candidates = candidates_of(
+        Target(TargetKind.POOL, A, weight=3), Target(TargetKind.POOL, B), Target(TargetKind.BACKEND, CLOUD, weight=0)
+    )
+    assert [(group.weight, group.names[0]) for group in shortlist(candidates).groups] == [
+        (3, "default/a/a0:1"),
+        (1, "default/b/b0:1"),
+    ]
+
+
+def test_one_pool_under_two_models_competes_under_both() -> None:
+    targets = [Target(TargetKind.POOL, A, model) for model in ("m", "n", "m")]
+    _, candidates = candidates_of(*targets)
+    (group,) = shortlist(candidates).groups
+    assert [model for _, model in named(group)] == ["m", "n", "m", "n"]
+    assert group.places == {"m": {0: 0, 1: 2}, "n": {0: 1, 1: 3}}
+
+
+def test_a_named_pool_leaves_out_the_rest() -> None:
+    _, candidates = candidates_of()
+    (group,) = shortlist(candidates, pool=B).groups
+    assert group.names == ["default/b/b0:1", "default/b/b1:1"]
+
+
+def test_a_tripped_one_is_left_out_and_a_tripped_tier_skipped() -> None:
+    roster, candidates = candidates_of(Target(TargetKind.POOL, A), Target(TargetKind.POOL, B, priority=1))
+    roster.endpoints[0].circuit.reject("why", 0.0)
+    (group,) = shortlist(candidates).groups
+    assert group.names == ["default/a/a1:1"]
+    roster.endpoints[1].circuit.reject("why", 0.0)
+    (group,) = shortlist(candidates).groups
+    assert group.names[0] == "default/b/b0:1"
+
+
+def test_when_none_is_left_everyone_has_a_verdict() -> None:
+    roster, candidates = candidates_of(Target(TargetKind.POOL, A))
+    for one in roster.endpoints:
+        one.circuit.reject("no route", 0.0)
+    found = shortlist(candidates)
+    assert not found.groups
+    assert found.options.verdicts == {Verdict.TRIPPED: 2}
+    assert found.options.rejected[0].verdict == "with an open circuit: no route"
+    assert shortlist(candidates).options.verdicts == {Verdict.TRIPPED: 2}
+
+
+def test_too_short_a_context_removes_only_those_that_have_it() -> None:
+    roster, candidates = candidates_of(Target(TargetKind.POOL, A))
+    for one, context in zip(roster.endpoints, (100, 1_000), strict=False):
+        assert one.endpoint is not None
+        one.endpoint.max_model_tokens = context
+    (group,) = shortlist(candidates, size=3_000).groups
+    assert group.names == ["default/a/a1:1"]
+    assert shortlist(candidates, size=30_000).options.verdicts == {Verdict.TOO_LONG: 2}
+
+
+def test_turns_are_counted_across_the_smaller_groups_made_of_one() -> None:
+    _, candidates = candidates_of()
+    (group,) = shortlist(candidates).groups
+    assert [next(group.turns), next(group.only([0]).turns), next(group.turns)] == [0, 1, 2]
+
+
+def test_what_depends_on_the_fleet_alone_is_found_once_until_it_changes() -> None:
+    _, candidates = candidates_of()
+    (first,) = shortlist(candidates).groups
+    assert shortlist(candidates).groups[0] is first
+    candidates.refresh(Rulebook(RoutingRules()))
+    assert shortlist(candidates).groups[0] is not first
+
+
+def test_names_without_end_do_not_fill_the_memory() -> None:
+    _, candidates = candidates_of()
+    candidates.refresh(Rulebook(RoutingRules(models=(ModelRule("*", (Target(TargetKind.POOL, A, "m"),)),))))
+    for number in range(CACHED_MAX + 10):
+        assert shortlist(candidates, f"name-{number}").groups
+    assert len(candidates._cache) <= CACHED_MAX

@@ -1,0 +1,51 @@
+"""The one line that a refusal gives."""
+
+from collections import Counter
+
+from kinference.core.candidates import Options
+from kinference.core.decision import Rejected
+from kinference.core.filters import Verdict
+from kinference.core.reasons import REASON_MAX, no_workers, unknown_pool
+from kinference.core.request import Request
+from kinference.ids import ObjectRef
+from kinference.vocabulary import Api, Outcome
+
+REQUEST = Request("m", Api.OPENAI_CHAT, (), 0, tenant="t", pool=ObjectRef("default", "gpu"))
+
+
+def reason(*verdicts: Verdict, rejected: tuple[Rejected, ...] = ()) -> tuple[Outcome, str]:
+    return no_workers(REQUEST, Options([], list(rejected), Counter(verdicts)))
+
+
+def test_nobody_at_all() -> None:
+    outcome, text = reason()
+    assert outcome is Outcome.NO_WORKERS
+    assert text == "model 'm' has no endpoint in pool 'default/gpu'; add one to its pool"
+
+
+def test_the_causes_are_counted_and_the_last_one_gets_the_remedy() -> None:
+    _, text = reason(Verdict.DRAINING, Verdict.NOT_READY, Verdict.NOT_READY)
+    assert "2 not ready, 1 draining; " in text
+    assert text.endswith(Verdict.DRAINING.remedy)
+
+
+def test_those_without_the_model_are_named_only_when_nobody_has_it() -> None:
+    assert "without the model" in reason(Verdict.NOT_SERVED)[1]
+    assert "without the model" not in reason(Verdict.NOT_SERVED, Verdict.NOT_READY)[1]
+
+
+def test_what_is_closed_to_the_tenant_is_policy() -> None:
+    outcome, text = reason(Verdict.NOT_READY, Verdict.FORBIDDEN)
+    assert outcome is Outcome.POLICY_REJECTED
+    assert text.startswith("policy: tenant 't' may not use any destination of model 'm'")
+
+
+def test_open_circuits_say_why_and_stay_short() -> None:
+    rejected = tuple(Rejected("d" * 300, f"{Verdict.TRIPPED.cause}: {number}") for number in range(50))
+    _, text = reason(*[Verdict.TRIPPED] * 50, rejected=rejected)
+    assert "50 with an open circuit" in text
+    assert len(text) <= REASON_MAX
+
+
+def test_an_unknown_pool_is_named() -> None:
+    assert "'default/x'" in unknown_pool(ObjectRef("default", "x"))

@@ -1,0 +1,93 @@
+"""The columns of a case."""
+
+from random import Random
+
+import pytest
+
+from kinference.core.candidates import Group
+from kinference.core.cost import REQUEST_TOKENS
+from kinference.core.fleet import Endpoint, EndpointSpec
+from kinference.core.ledger import SCRAPE_FADES_S
+from kinference.core.policy import TargetKind
+from kinference.core.prefix.hashing import BLOCK_BYTES, chain_seed, hash_prompt
+from kinference.core.prefix.index import PrefixIndex
+from kinference.core.rates import Typical, cold_rates
+from kinference.core.request import Request
+from kinference.core.roster import Destination, ModelTraits
+from kinference.core.weigh import Prompt, expected_output, look_up, make_case, prompt_tokens
+from kinference.ids import Address, ObjectRef
+from kinference.vocabulary import Api
+
+REF = ObjectRef("default", "pool")
+TEXT = Random(1).randbytes(10 * BLOCK_BYTES)
+
+
+def group_of(*models: str) -> Group:
+    group = Group()
+    for slot, model in enumerate(models):
+        endpoint = Endpoint(EndpointSpec(REF, Address(f"h{slot}:1")), slot, 1)
+        destination = Destination(TargetKind.POOL, REF, f"h{slot}", endpoint)
+        group.add(destination, model, cold_rates(Typical()), group.traits.get(model, ModelTraits()))
+    return group
+
+
+def request(output: int | None = None) -> Request:
+    return Request("m", Api.OPENAI_CHAT, (TEXT[:100], TEXT[100:]), len(TEXT), output_tokens=output)
+
+
+def test_hits_count_in_tokens_of_the_model_each_is_asked_for() -> None:
+    group, index = group_of("m", "n", "m"), PrefixIndex()
+    group.traits["n"].bytes_per_token = 2.0
+    index.insert(1, hash_prompt((TEXT,), chain_seed("n", "")).blocks[:5])
+    index.insert(2, hash_prompt((TEXT,), chain_seed("m", "")).blocks)
+    case = make_case(request(), group, look_up(request(), group, index), 0.0)
+    assert case.hits == [0, 5 * BLOCK_BYTES // 2, 10 * BLOCK_BYTES // 4]
+    assert case.uncached == [len(TEXT) // 4, 5 * BLOCK_BYTES // 2, REQUEST_TOKENS]
+
+
+def test_hits_are_believed_as_far_as_the_engine_confirms_them() -> None:
+    group, index = group_of("m"), PrefixIndex()
+    group.destinations[0].hit_trust = 0.5
+    index.insert(0, hash_prompt((TEXT,), chain_seed("m", "")).blocks)
+    case = make_case(request(), group, look_up(request(), group, index), 0.0)
+    assert case.hits == [5 * BLOCK_BYTES // 4]
+
+
+def test_what_others_sent_fades_with_the_age_of_the_scrape() -> None:
+    group = group_of("m", "m")
+    load = group.loads[1]
+    load.prefill_tokens, load.requests, load.foreign_tokens, load.foreign_requests = 10, 1, 100.0, 4.0
+    for now, share in ((0.0, 1.0), (SCRAPE_FADES_S, 0.5), (-SCRAPE_FADES_S, 0.5)):
+        case = make_case(request(), group, Prompt(), now)
+        assert case.ahead == [0, pytest.approx(10 + 100 * share)]
+        assert case.beside == [0, pytest.approx(1 + 4 * share)]
+
+
+def test_waiting_prompts_of_others_count_even_where_we_have_more_requests() -> None:
+    group = group_of("m")
+    group.loads[0].foreign_tokens = 50.0
+    assert make_case(request(), group, Prompt(), 0.0).ahead == [50.0]
+
+
+def test_only_those_with_room_in_the_kv_cache_fit() -> None:
+    group = group_of("m", "m", "m")
+    need = len(TEXT) // 4 + 100
+    group.loads[0].room, group.loads[2].room, group.loads[2].resident = need, need, 1
+    assert list(make_case(request(100), group, Prompt(), 0.0).fitting) == [0, 1]
+    group.loads[2].resident = 0
+    assert list(make_case(request(100), group, Prompt(), 0.0).fitting) == [0, 1, 2]
+
+
+def test_the_answer_is_expected_to_be_usual_within_the_clients_limit() -> None:
+    group = group_of("m")
+    usual = int(group.traits["m"].output_tokens)
+    assert [expected_output(request(limit), group) for limit in (None, 10, 10**9, 0)] == [usual, 10, usual, 1]
+
+
+def test_a_prompt_has_at_least_one_token() -> None:
+    assert prompt_tokens(Request("m", Api.OPENAI_CHAT, (), 0), group_of("m"), "m") == 1
+
+
+def test_each_case_takes_a_turn() -> None:
+    group = group_of("m")
+    assert [make_case(request(), group, Prompt(), 0.0).turn for _ in range(3)] == [0, 1, 2]
