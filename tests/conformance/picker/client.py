@@ -11,7 +11,7 @@ from grpc import StatusCode
 
 MIB = 1024 * 1024
 OK, NO_WORKERS, BAD_REQUEST, POLICY_REJECTED = 1, 2, 4, 5
-NOT_DISPATCHED, BACKEND_UNRESOLVED, BACKEND_UNAUTHORIZED = 1, 3, 4
+NOT_DISPATCHED, PULL_FAILED, BACKEND_UNRESOLVED, BACKEND_UNAUTHORIZED = 1, 2, 3, 4
 CHAT = json.dumps({"model": "llama", "messages": [{"role": "user", "content": "hello " * 100}]}).encode()
 
 Metadata = Sequence[tuple[str, str]]

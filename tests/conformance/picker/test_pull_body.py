@@ -7,7 +7,7 @@ import grpc
 import pytest
 from grpc import StatusCode
 
-from tests.conformance.picker.client import MIB, Client, Server, status_of, until
+from tests.conformance.picker.client import MIB, PULL_FAILED, Client, Server, status_of, until
 
 
 async def test_a_large_body_comes_back_whole_in_small_chunks(client: Client, server: Server) -> None:
@@ -53,6 +53,28 @@ async def test_a_pull_that_stopped_for_good_gives_way_to_a_new_push(client: Clie
     assert (await client.push(*[b"x" * MIB] * 19))[1] == 19 * MIB
     async with asyncio.timeout(10):
         assert await status_of(read_on(call)) is StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_an_abort_ends_a_pull_that_is_under_way(client: Client, server: Server) -> None:
+    body = json.dumps({"model": "llama", "messages": [{"role": "user", "content": "z" * 15 * MIB}]}).encode()
+    picked = await client.pick((await client.push(*[body[at : at + MIB] for at in range(0, len(body), MIB)]))[0])
+    call = client.pull_call(picked.response_id)
+    assert await call.read()
+    assert await client.abort(picked.response_id, PULL_FAILED)
+    await until(server.is_idle)
+    assert server.buffered_bytes() == 0
+    assert await status_of(read_on(call)) is StatusCode.NOT_FOUND
+
+
+async def test_a_final_report_does_not_cut_a_pull_short(client: Client, server: Server) -> None:
+    body = json.dumps({"model": "llama", "messages": [{"role": "user", "content": "z" * 15 * MIB}]}).encode()
+    picked = await client.pick((await client.push(*[body[at : at + MIB] for at in range(0, len(body), MIB)]))[0])
+    call = client.pull_call(picked.response_id)
+    assert await call.read()
+    assert await client.final(picked.response_id)
+    assert not server.is_idle()
+    assert await status_of(read_on(call)) is StatusCode.OK
+    await until(server.is_idle)
 
 
 async def read_on(call: grpc.aio.UnaryStreamCall[bytes, bytes]) -> None:

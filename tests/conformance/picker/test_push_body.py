@@ -105,14 +105,14 @@ async def test_an_idle_push_exceeds_its_deadline(client: Client, server: Server)
     await until(server.is_idle)
 
 
-@pytest.mark.parametrize("server", [{"push_idle_timeout": 2.0}], indirect=True)
+@pytest.mark.parametrize("server", [{"push_idle_timeout": 1.0}], indirect=True)
 async def test_a_slow_but_steady_push_is_never_cut(client: Client) -> None:
     async def steady() -> AsyncIterator[bytes]:
-        for _ in range(30):
+        for _ in range(15):
             yield b"x"
             await asyncio.sleep(0.1)
 
-    assert decode(await client.push_call(steady()))[2] == 30
+    assert decode(await client.push_call(steady()))[2] == 15
 
 
 @pytest.mark.parametrize("how", ["reset", "deadline"])
@@ -149,3 +149,8 @@ async def test_small_chunks_in_great_number(client: Client) -> None:
     stream_id, total = await client.push(*[CHAT[at : at + 1] for at in range(len(CHAT))])
     assert total == len(CHAT)
     assert (await client.pick(stream_id)).outcome == OK
+
+
+async def test_of_thousands_of_pushes_opened_at_once_none_is_refused(client: Client) -> None:
+    codes = await asyncio.gather(*(status_of(client.push_call([b"x"])) for _ in range(2500)))
+    assert set(codes) == {StatusCode.OK}

@@ -1,5 +1,6 @@
 """Reports, Abort and what time reclaims, clause by clause."""
 
+import grpc
 import pytest
 from grpc import StatusCode
 
@@ -9,6 +10,7 @@ from tests.conformance.picker.client import (
     CHAT,
     NO_WORKERS,
     NOT_DISPATCHED,
+    PULL_FAILED,
     Client,
     Fields,
     Server,
@@ -50,7 +52,7 @@ async def test_a_final_report_without_a_first_one_closes_the_request(
 
 
 @pytest.mark.parametrize("moment", ["before the pull", "after the pull", "after the first token"])
-@pytest.mark.parametrize("reason", [0, NOT_DISPATCHED, 2, BACKEND_UNRESOLVED, BACKEND_UNAUTHORIZED, 99])
+@pytest.mark.parametrize("reason", [0, NOT_DISPATCHED, PULL_FAILED, BACKEND_UNRESOLVED, BACKEND_UNAUTHORIZED, 99])
 async def test_an_abort_releases_once(client: Client, server: Server, moment: str, reason: int) -> None:
     picked = await client.pushed_and_picked()
     if moment != "before the pull":
@@ -62,6 +64,14 @@ async def test_an_abort_releases_once(client: Client, server: Server, moment: st
     assert not await client.abort(picked.response_id)
     assert server.is_idle()
     assert server.buffered_bytes() == 0
+
+
+async def test_reports_may_come_on_another_connection(client: Client, server: Server) -> None:
+    picked = await client.pushed_and_picked()
+    async with grpc.aio.insecure_channel(server.target) as channel:
+        assert await Client(channel).first(picked.response_id)
+        assert await Client(channel).final(picked.response_id)
+    assert not await client.abort(picked.response_id)
 
 
 async def test_an_abort_of_no_id_releases_nothing(client: Client) -> None:
