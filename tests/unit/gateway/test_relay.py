@@ -105,28 +105,34 @@ class Silent(FakeAnswer):
 
 
 class Watched(FakeExchange):
-    """Tells when a given number of writes has been made."""
+    """Tells when a given number of writes has been tried."""
 
-    def __init__(self, writes: int) -> None:
-        super().__init__("/v1/chat/completions")
+    def __init__(self, writes: int, *, leaves_after_writes: int | None = None) -> None:
+        super().__init__("/v1/chat/completions", leaves_after_writes=leaves_after_writes)
         self._writes, self.reached = writes, asyncio.Event()
 
     async def write(self, chunk: bytes) -> None:
-        await super().write(chunk)
-        if len(self.written) == self._writes:
+        self._writes -= 1
+        if self._writes == 0:
             self.reached.set()
+        await super().write(chunk)
 
 
-def silent_relay(exchange: FakeExchange, answer: FakeAnswer, passage: Passage) -> Relay:
-    class RealClock(ManualClock):
-        def now(self) -> float:
-            return asyncio.get_running_loop().time()
+class LoopClock(ManualClock):
+    """Tells the event loop's own time."""
 
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def silent_relay(
+    exchange: FakeExchange, answer: FakeAnswer, passage: Passage, clock: ManualClock | None = None
+) -> Relay:
     async def ignore(_now: float) -> None:
         return None
 
     exchange.status = 200
-    return Relay(Pipe(exchange, answer, passage, RealClock(), 0.005), ignore)
+    return Relay(Pipe(exchange, answer, passage, clock or LoopClock(), 0.005), ignore)
 
 
 async def test_a19_a_silent_stream_is_kept_alive_again_and_again() -> None:
@@ -137,6 +143,37 @@ async def test_a19_a_silent_stream_is_kept_alive_again_and_again() -> None:
         answer.go_on.set()
     assert exchange.written[:3] == [CHUNK, b": keep-alive\n\n", b": keep-alive\n\n"]
     assert exchange.written[-1] == DONE
+
+
+async def test_a19_a_stream_that_was_not_silent_long_enough_is_left_alone() -> None:
+    class Counting(ManualClock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.asked, self.often = 0, asyncio.Event()
+
+        def now(self) -> float:
+            self.asked += 1
+            if self.asked > 10:
+                self.often.set()
+            return self.time
+
+    exchange, answer, clock = Watched(1), Silent(CHUNK), Counting()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(silent_relay(exchange, answer, events(), clock).run())
+        await clock.often.wait()
+        answer.go_on.set()
+    assert exchange.written == [CHUNK, DONE]
+
+
+async def test_a_client_that_leaves_while_the_stream_is_silent_is_noticed_at_the_next_chunk() -> None:
+    exchange, answer = Watched(2, leaves_after_writes=1), Silent(CHUNK)
+    relay = silent_relay(exchange, answer, events())
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(relay.run())
+        await exchange.reached.wait()
+        answer.go_on.set()
+    assert exchange.written == [CHUNK]
+    assert relay.end is End.CLIENT_CLOSED
 
 
 async def test_a_cancelled_relay_counts_as_left_by_its_client() -> None:
