@@ -4,8 +4,10 @@ import argparse
 import asyncio
 import signal
 import sys
-from typing import TYPE_CHECKING
 
+import uvloop
+
+from kinference.cli.arguments import Verbs, at_least_one, positive
 from kinference.errors import KinferenceError
 from kinference.runtime.clock import SystemClock
 from kinference.sim.faults import Fault, parse_fault
@@ -13,16 +15,14 @@ from kinference.sim.options import EngineOptions, KvEventOptions
 from kinference.sim.serving import RunningEngine, serve_engine
 from kinference.sim.timing import Timing
 
-if TYPE_CHECKING:
-    _Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse has no public name for it
-
+PORT_MAX = 65_535
 DESCRIPTION = """\
 Runs one simulated engine that answers as vLLM does: chat, completions, responses, embeddings, messages, streaming,
 metrics, KV events. It keeps a real block-level prefix cache and takes as long as an engine with these rates would;
 --speed 50 makes its time pass 50 times faster. What it says is made up.
 """
 
-EPILOG = """\
+EXAMPLE = """\
 example:
   kinference sim --port 8000 --model llama-3.1-8b --prefill-rate 16000 --decode-ms 8
   curl http://127.0.0.1:8000/v1/models
@@ -33,48 +33,78 @@ faults, while it runs (kinds: refuse, hang, status, cut, slow):
 """
 
 
-def add(subparsers: "_Subparsers") -> None:
+def add(verbs: Verbs) -> None:
     """Declare the verb and its flags."""
-    verb = subparsers.add_parser(
+    parser = verbs.add_parser(
         "sim",
         help="run a simulated engine",
         description=DESCRIPTION,
-        epilog=EPILOG,
+        epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    timing, engine = Timing(), EngineOptions(models=("m",))
-    verb.add_argument("--model", action="append", required=True, metavar="NAME", help="model name; again for an alias")
-    verb.add_argument("--host", default=engine.host, help="address to listen on (%(default)s)")
-    verb.add_argument("--port", type=int, default=0, help="port to listen on; 0, the default, picks a free one")
-    rates = verb.add_argument_group("how fast it is")
-    rates.add_argument("--speed", type=float, default=engine.speed, help="simulated seconds per second (%(default)s)")
-    rates.add_argument(
-        "--prefill-rate", type=float, default=timing.prefill_tokens_per_s, help="prompt tokens per second (%(default)s)"
+    parser.add_argument("--model", action="append", required=True, metavar="NAME", help="its name; again for an alias")
+    parser.add_argument("--host", default=EngineOptions(("m",)).host, help="address to listen on (%(default)s)")
+    parser.add_argument("--port", type=_port, default=0, metavar="P", help="port to listen on; 0, the default: any")
+    _add_rates(parser.add_argument_group("how fast it is"))
+    _add_sizes(parser.add_argument_group("how much it takes"))
+    _add_speech(parser.add_argument_group("what it says, and what goes wrong"))
+    _add_events(parser.add_argument_group("KV events, off unless an endpoint is given"))
+    parser.set_defaults(run=run)
+
+
+def _add_rates(group: argparse._ArgumentGroup) -> None:
+    timing = Timing()
+    group.add_argument("--speed", type=positive, default=1.0, metavar="X", help="simulated seconds a second (1)")
+    group.add_argument(
+        "--prefill-rate",
+        type=positive,
+        default=timing.prefill_tokens_per_s,
+        metavar="TOKENS",
+        help="prompt tokens a second (%(default)g)",
     )
-    rates.add_argument("--decode-ms", type=float, default=timing.decode_ms, help="ms of one decode step (%(default)s)")
-    size = verb.add_argument_group("how much it takes")
-    size.add_argument("--max-num-seqs", type=int, default=timing.sequences_max, help="largest batch (%(default)s)")
-    size.add_argument(
-        "--max-num-batched-tokens", type=int, default=timing.batched_tokens_max, help="tokens of a step (%(default)s)"
+    group.add_argument(
+        "--decode-ms", type=positive, default=timing.decode_ms, metavar="MS", help="one decode step (%(default)g)"
     )
-    size.add_argument("--kv-blocks", type=int, default=timing.kv_blocks, help="blocks of KV cache (%(default)s)")
-    size.add_argument("--block-size", type=int, default=timing.block_tokens, help="tokens of a block (%(default)s)")
-    size.add_argument(
-        "--max-model-len", type=int, default=engine.context_tokens_max, help="longest request in tokens (%(default)s)"
+
+
+def _add_sizes(group: argparse._ArgumentGroup) -> None:
+    timing = Timing()
+    sizes = (
+        ("--max-num-seqs", timing.sequences_max, "requests in the batch"),
+        ("--max-num-batched-tokens", timing.batched_tokens_max, "tokens in a step"),
+        ("--kv-blocks", timing.kv_blocks, "blocks of KV cache"),
+        ("--block-size", timing.block_tokens, "tokens in a block"),
+        ("--max-model-len", EngineOptions(("m",)).context_tokens_max, "tokens of the longest request"),
     )
-    says = verb.add_argument_group("what it says")
-    says.add_argument(
-        "--output-tokens", type=int, default=engine.output_tokens, help="length of an answer (%(default)s)"
+    for flag, default, text in sizes:
+        group.add_argument(flag, type=at_least_one, default=default, metavar="N", help=f"{text} (%(default)s)")
+
+
+def _add_speech(group: argparse._ArgumentGroup) -> None:
+    options = EngineOptions(("m",))
+    group.add_argument(
+        "--output-tokens",
+        type=at_least_one,
+        default=options.output_tokens,
+        metavar="N",
+        help="length of an answer (%(default)s)",
     )
-    says.add_argument("--seed", type=int, default=engine.seed, help="of block hashes and faults (%(default)s)")
-    says.add_argument("--fault", metavar="JSON", help="a fault from the start, as POST /sim/faults takes it")
-    events = verb.add_argument_group("KV events")
-    events.add_argument("--kv-events-endpoint", default="", metavar="ZMQ", help="publish there, tcp://127.0.0.1:5557")
-    events.add_argument("--kv-replay-endpoint", default="", metavar="ZMQ", help="replay there, tcp://127.0.0.1:5558")
-    events.add_argument("--kv-topic", default="", metavar="TOPIC", help="topic of the events (none)")
-    events.add_argument("--kv-positional", action="store_true", help="events as arrays, as older engines sent them")
-    verb.set_defaults(run=run)
+    group.add_argument("--seed", type=int, default=options.seed, metavar="N", help="of block hashes and faults (0)")
+    group.add_argument("--fault", metavar="JSON", help="a fault from the start, as POST /sim/faults takes it")
+
+
+def _add_events(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--kv-events-endpoint", default="", metavar="ZMQ", help="publish there: tcp://127.0.0.1:5557")
+    group.add_argument("--kv-replay-endpoint", default="", metavar="ZMQ", help="replay there: tcp://127.0.0.1:5558")
+    group.add_argument("--kv-topic", default="", metavar="TOPIC", help="their topic (none)")
+    group.add_argument("--kv-positional", action="store_true", help="events as arrays, as older engines send them")
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= PORT_MAX):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, 0 to {PORT_MAX}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,9 +115,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"kinference sim: {error}", file=sys.stderr)
         return 2
     try:
-        asyncio.run(_serve(options))
+        uvloop.run(_serve(options))
     except OSError as error:
-        raise KinferenceError(f"cannot listen: {error.strerror or error}") from None
+        raise KinferenceError(f"cannot listen: {error.strerror}") from None
     return 0
 
 
