@@ -14,7 +14,6 @@ Check: TypeAlias = Callable[[Module], Iterator[str]]
 ENVIRONMENT_READERS = {"config/env.py"}
 PRINTERS = ("cli/", "demo/")
 BARE_TASKS = {
-    "cli/sim.py": "waits for whichever comes first, the signal or the engine's end, and cancels the other",
     "sim/serving.py": "the driver lives as long as a context manager's body and is cancelled and awaited at its end",
 }
 """Files that may start a task outside a TaskGroup, each with the reason."""
