@@ -13,6 +13,7 @@ DEFAULT_CAPACITY = 16_384
 """Blocks believed to fit an engine that does not tell its cache size."""
 TOTAL_CAPACITY = 1 << 21
 """Blocks over all endpoints: the bound on memory whatever the engines claim."""
+STRETCH = 16
 EVICTED_SHARE = 64
 """One in this many goes at a time: a dict finds its oldest key in constant time only on average over a batch."""
 
@@ -47,34 +48,28 @@ class PrefixIndex:
         self._numbers = count(1)
 
     def match(self, blocks: Sequence[int], mask: int) -> dict[int, int]:
-        """Leading blocks held, for each slot of `mask` that holds any."""
-        depths: dict[int, int] = {}
-        alive, depth, end = mask, 0, len(blocks)
-        while alive and depth < end:
-            depth = self._held_by_all(blocks, alive, depth)
-            left = self._holders.get(blocks[depth], 0) & alive if depth < end else 0
-            _record(depths, alive ^ left, depth)
-            alive = left
-        return depths
+        """Leading blocks held, for each slot of `mask` that holds any.
 
-    def _held_by_all(self, blocks: Sequence[int], alive: int, depth: int) -> int:
-        """How many leading blocks all of `alive` hold, from `depth` on: leaps of doubling length, then bisection."""
-        holders, end, leap = self._holders.get, len(blocks), 1
-        while True:
-            beyond = min(depth + leap, end)
-            if holders(blocks[beyond - 1], 0) & alive != alive:
-                break
-            depth, leap = beyond, 2 * leap
-            if depth == end:
-                return end
-        missing = beyond - 1
-        while depth < missing:
-            middle = (depth + missing) // 2
-            if holders(blocks[middle], 0) & alive == alive:
-                depth = middle + 1
+        As presence is monotone, whole stretches are leapt over while nobody drops out, further with each success.
+        """
+        holders, end = self._holders.get, len(blocks)
+        depths: dict[int, int] = {}
+        alive, depth, leap = mask, 0, STRETCH
+        while alive and depth < end:
+            far = min(depth + leap, end)
+            if holders(blocks[far - 1], 0) & alive == alive:
+                depth, leap = far, 2 * leap
+            elif leap > STRETCH:
+                leap = max(STRETCH, leap // 4)
             else:
-                missing = middle
-        return depth
+                for block in islice(blocks, depth, far):
+                    held = holders(block, 0) & alive
+                    if held != alive:
+                        _record(depths, alive ^ held, depth)
+                        alive = held
+                    depth += 1
+        _record(depths, alive, depth)
+        return depths
 
     def insert(self, slot: int, blocks: list[int]) -> Insertion:
         """The endpoint was sent this prompt: it will hold these blocks."""
@@ -164,6 +159,6 @@ class PrefixIndex:
 def _record(depths: dict[int, int], slots: int, depth: int) -> None:
     if depth:
         while slots:
-            lowest = slots & -slots
-            depths[lowest.bit_length() - 1] = depth
-            slots ^= lowest
+            slot = slots.bit_length() - 1
+            depths[slot] = depth
+            slots ^= 1 << slot
