@@ -9,6 +9,8 @@ import msgspec
 
 from kinference.sim.text import as_prompts, pad, render_chat
 
+EMBEDDING_INPUTS_MAX = 2048
+
 
 class Refused(Exception):
     """A request that gets an error answer: its HTTP status, the reason, and the field at fault."""
@@ -132,7 +134,10 @@ def parse_completion(raw: bytes) -> Ask:
 
 def parse_embeddings(raw: bytes) -> Ask:
     body = _decode(raw, _Embeddings)
-    ask = body.ask(as_prompts(body.input), None)
+    prompts = as_prompts(body.input)
+    if len(prompts) > EMBEDDING_INPUTS_MAX:
+        raise Refused(400, f"at most {EMBEDDING_INPUTS_MAX} inputs a request, got {len(prompts)}.", "input")
+    ask = body.ask(prompts, None)
     return replace(ask, dimensions=body.dimensions, as_base64=body.encoding_format == "base64")
 
 

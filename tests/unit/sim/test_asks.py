@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from kinference.sim.asks import (
+    EMBEDDING_INPUTS_MAX,
     Ask,
     Refused,
     parse_chat,
@@ -63,6 +64,11 @@ def test_responses_take_a_text_or_turns() -> None:
 def test_embeddings_take_many_texts_and_a_format() -> None:
     ask = parse_embeddings(encode(input=["a", "b"], encoding_format="base64", dimensions=8))
     assert (len(ask.prompts), ask.as_base64, ask.dimensions) == (2, True, 8)
+
+
+def test_embeddings_have_a_largest_number_of_texts() -> None:
+    with pytest.raises(Refused, match="at most"):
+        parse_embeddings(encode(input=["a"] * (EMBEDDING_INPUTS_MAX + 1)))
 
 
 def test_tokenize_takes_a_prompt_or_messages() -> None:
