@@ -99,10 +99,10 @@ class Inference:
                 400,
                 f"This model's maximum context length is {limit} tokens. However, the prompt has {prompt_tokens} "
                 f"tokens and {wanted or 1} were asked for. Please shorten the prompt or lower max_tokens.",
-                "max_tokens" if 0 < prompt_tokens < limit else "input_tokens",
+                "max_tokens" if prompt_tokens < limit else "input_tokens",
             )
-        natural = min(self._options.output_tokens, room)
-        spoken = natural if wanted is None else wanted if ask.ignore_eos else min(natural, wanted)
+        natural = room if ask.ignore_eos else min(self._options.output_tokens, room)
+        spoken = natural if wanted is None else min(natural, wanted)
         output = "".join(words(prompt, spoken)).encode()
         root = root_hash(self._options.seed, ask.salt)
         blocks = block_hashes(prompt + output, self._options.timing.block_tokens, root)
