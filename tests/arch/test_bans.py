@@ -13,9 +13,7 @@ Check: TypeAlias = Callable[[Module], Iterator[str]]
 
 ENVIRONMENT_READERS = {"config/env.py"}
 PRINTERS = ("cli/", "demo/")
-BARE_TASKS = {
-    "sim/serving.py": "the driver lives as long as a context manager's body and is cancelled and awaited at its end",
-}
+BARE_TASKS: dict[str, str] = {}
 """Files that may start a task outside a TaskGroup, each with the reason."""
 
 STATE_MAKERS = {
