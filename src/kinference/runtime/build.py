@@ -93,6 +93,7 @@ def build_gateway(config: Config, parts: Parts) -> Gateway:
         allow_unauthenticated=config.allows_unauthenticated,
         body_bytes_max=config.limits.body_max_bytes,
         chunk_bytes_max=config.limits.chunk_max_bytes,
+        upload_idle=config.limits.push_idle_timeout,
     )
     return Gateway(outside, options)
 

@@ -7,6 +7,9 @@ from kinference.core.policy import RoutingRules, is_glob
 from kinference.gateway.backends import EndpointRoute, ServedModel
 from kinference.ids import Address
 
+ANY_MODEL = ServedModel("*", is_glob=True)
+"""What a pool may serve of which no endpoint has told yet: a name asked for meanwhile is not unknown."""
+
 
 def served_models(fleet: Fleet, rules: RoutingRules) -> tuple[ServedModel, ...]:
     """Every known name once, in order; also those that nobody can serve at this moment, which are not unknown."""
@@ -21,6 +24,9 @@ def _known(fleet: Fleet, rules: RoutingRules) -> Iterator[ServedModel]:
         yield ServedModel(rule.pattern, is_glob=is_glob(rule.pattern))
     for endpoint in fleet.endpoints():
         yield from (ServedModel(name, owned_by=endpoint.engine.value) for name in endpoint.models)
+    told = {endpoint.spec.pool for endpoint in fleet.endpoints() if endpoint.models}
+    if any(endpoint.spec.pool not in told for endpoint in fleet.endpoints()):
+        yield ANY_MODEL
     for backend in fleet.backends():
         yield from (ServedModel(name, owned_by=str(backend.ref)) for name in backend.models)
 

@@ -36,6 +36,7 @@ async def serve(options: ServeOptions) -> None:
     """
     async with running(options.config) as service:
         with requested(*STOPPING) as stop, requested(signal.SIGHUP) as hangup:
+            await service.settled()
             if options.ports_file is not None:
                 write_ports(options.ports_file, service.ports)
             options.announce(ready_line(service))

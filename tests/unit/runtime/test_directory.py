@@ -31,6 +31,18 @@ def test_a_model_that_several_serve_is_listed_once() -> None:
     assert [model.id for model in served_models(made, RoutingRules())] == ["llama"]
 
 
+def test_a_pool_of_which_no_endpoint_has_told_its_models_may_serve_any() -> None:
+    (model,) = served_models(fleet(), RoutingRules())
+    assert model.matches("whatever")
+    assert model.is_glob
+
+
+def test_endpoints_of_one_pool_serve_the_same_models_so_one_that_is_silent_adds_nothing() -> None:
+    made = fleet("llama")
+    made.set_pool(POOL, [EndpointSpec(POOL, ADDRESS), EndpointSpec(POOL, Address("127.0.0.1:9"))])
+    assert [model.id for model in served_models(made, RoutingRules())] == ["llama"]
+
+
 def test_the_directory_follows_the_fleet() -> None:
     made = fleet("llama")
     directory = FleetDirectory(made, RoutingRules())
