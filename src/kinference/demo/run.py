@@ -105,7 +105,7 @@ class Demo:
             "--seed": str(self.options.seed),
             "--workload": msgspec.json.encode(self.options.workload).decode(),
         }
-        return [sys.executable, "-m", "kinference.demo.traffic", *(word for flag in flags.items() for word in flag)]
+        return [sys.executable, "-m", "kinference.demo", *(word for flag in flags.items() for word in flag)]
 
     def _introduce(self) -> None:
         options, workload = self.options, self.options.workload

@@ -1,21 +1,16 @@
-"""The demonstration's clients, a process of their own: the official `openai` package against the gateway.
+"""The demonstration's clients: the official `openai` package against the gateway, one `report.Answer` a line on stdout."""
 
-`python -m kinference.demo.traffic --base-url URL --model M` prints one `report.Answer` a line on stdout.
-"""
-
-import argparse
 import asyncio
 import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from random import Random
 
 import msgspec
 from openai import AsyncOpenAI, OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
-from kinference.demo.conversations import Session, Workload, conversations
+from kinference.demo.conversations import Session, Workload
 from kinference.demo.report import Answer
 
 
@@ -68,25 +63,3 @@ class Driver:
                 cached_tokens = (details.cached_tokens or 0) if details else 0
         endpoint = raw.headers.get("x-kinference-endpoint", "unknown")
         return Answer(endpoint, ttft_ms, prompt_tokens, cached_tokens), "".join(parts)
-
-
-def arguments() -> argparse.ArgumentParser:
-    """The process's own flags."""
-    parser = argparse.ArgumentParser(prog="python -m kinference.demo.traffic", description=__doc__)
-    parser.add_argument("--base-url", required=True, help="the gateway's, with /v1")
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--speed", type=float, default=1.0, help="how many simulated seconds go into one real second")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workload", default="{}", help="JSON of conversations.Workload; absent fields keep defaults")
-    return parser
-
-
-async def drive(args: argparse.Namespace) -> None:
-    """Make the conversations and hold them all."""
-    workload = msgspec.json.decode(args.workload, type=Workload)
-    async with AsyncOpenAI(base_url=args.base_url, api_key="not-needed", max_retries=0, timeout=120) as client:
-        await Driver(client, args.model, workload, args.speed).run(conversations(workload, Random(args.seed)))
-
-
-if __name__ == "__main__":
-    asyncio.run(drive(arguments().parse_args()))

@@ -6,7 +6,7 @@ from openai import AsyncOpenAI
 
 from kinference.demo.conversations import Workload, conversations
 from kinference.demo.report import Answer
-from kinference.demo.traffic import Driver, arguments
+from kinference.demo.traffic import Driver
 from kinference.sim.options import EngineOptions
 from kinference.sim.serving import serve_engine
 
@@ -41,8 +41,3 @@ async def test_a_failure_is_an_answer_too(capfdbinary: pytest.CaptureFixture[byt
     answers = printed(capfdbinary)
     assert len(answers) == SMALL.requests
     assert all("NotFoundError" in answer.error for answer in answers)
-
-
-def test_the_process_is_told_everything_by_flags() -> None:
-    args = arguments().parse_args(["--base-url", "http://x/v1", "--model", "m", "--workload", '{"turns":2}'])
-    assert msgspec.json.decode(args.workload, type=Workload) == Workload(turns=2)
