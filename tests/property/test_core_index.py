@@ -38,7 +38,7 @@ class IndexAgainstModel(RuleBasedStateMachine):
         held_before = self._presence(slot, blocks).count(True)
         insertion = self.index.insert(slot, blocks)
         self.insertions.append(insertion)
-        assert len(insertion.earlier) == min(held_before, self.index.capacity(slot))
+        assert insertion.known == min(held_before, self.index.capacity(slot))
 
     @rule(place=st.integers(0, 1_000))
     def rollback(self, place: int) -> None:

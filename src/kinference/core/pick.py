@@ -223,7 +223,7 @@ class Router:
         reservation = self._ledger.reserve(destination.load, claim)
         slot, blocks = group.slots[chosen], verdict.prompt.blocks.get(model)
         insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
-        believed = int(len(insertion.earlier) * BLOCK_BYTES / group.traits[model].bytes_per_token) if insertion else 0
+        believed = int(insertion.known * BLOCK_BYTES / group.traits[model].bytes_per_token) if insertion else 0
         self._flights[reservation] = _Flight(
             destination, rates, group.traits[model], request.prompt_bytes, computed, believed, insertion, alone
         )

@@ -119,3 +119,10 @@ def test_what_a_glob_is() -> None:
 def test_a_clients_name_is_shown_escaped_and_short() -> None:
     assert shown("a\nb") == "'a\\nb'"
     assert len(shown("x" * 10_000)) < 100
+
+
+def test_which_models_a_tenant_may_use_follows_the_same_rules() -> None:
+    rules = book(TenantRule(("t",), models=("a*",)), TenantRule(("all",)), unmatched=UnmatchedTenant.REJECT)
+    assert [rules.may_use_model(tenant, "a1") for tenant in ("t", "all", "x", "")] == [True, True, False, False]
+    assert not rules.may_use_model("t", "b")
+    assert book().may_use_model("", "b")

@@ -1,21 +1,25 @@
 """The approximate prefix index: block hash -> which endpoints hold it, from what was sent where.
 
-One int of bits per block says who holds it, one dict per endpoint keeps its blocks from least to most recently used.
-A prompt's blocks are touched from leaf to root, so a block is always older than the blocks before it, eviction takes
-leaves first, and presence stays monotone: who holds block n holds all before it. `match` relies on that.
+One int of bits per block says who holds it. Each endpoint's blocks are sorted by age into a few generations: a prompt's
+blocks join the youngest, each after the block before it, and eviction takes the last of the oldest generation first. So
+a block never outlives the blocks before it, and presence stays monotone: who holds block n holds all before it. `match`
+relies on that. A prompt whose blocks are young already moves nothing: that is what makes busy prefixes cheap.
 """
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count, islice, repeat, takewhile
+from itertools import count, islice, repeat
 
 DEFAULT_CAPACITY = 16_384
 """Blocks believed to fit an engine that does not tell its cache size."""
 TOTAL_CAPACITY = 1 << 21
 """Blocks over all endpoints: the bound on memory whatever the engines claim."""
 STRETCH = 16
-EVICTED_SHARE = 64
-"""One in this many goes at a time: a dict finds its oldest key in constant time only on average over a batch."""
+NEVER = 1 << 64
+GENERATIONS = 8
+"""The capacity fills this many; order of use is kept between them, not within one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +29,41 @@ class Insertion:
     number: int
     slot: int
     blocks: list[int]
-    earlier: list[int]
-    """For each leading block that it held already: the insertion that had touched it last."""
+    known: int
+    """How many leading blocks the endpoint held already."""
+    touched: int
+    """The insertion that had touched the last of those before."""
+
+
+@dataclass(slots=True, eq=False)
+class _Generation:
+    """The blocks touched by the insertions since a number, in the order of their joining.
+
+    A block that joined a younger generation or was dropped stays listed; its number in the holding tells.
+    """
+
+    since: int
+    joined: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
 class _Holding:
-    """One endpoint's blocks, oldest first, each with the number of the insertion that touched it last."""
+    """One endpoint's blocks, each with an insertion that touched it, and the generations of them, oldest first."""
 
     bit: int
     capacity: int = DEFAULT_CAPACITY
     blocks: dict[int, int] = field(default_factory=dict)
+    generations: deque[_Generation] = field(default_factory=lambda: deque([_Generation(0)]))
+
+    def end(self, place: int) -> int:
+        """The first number that is too young for a generation; 0 is the oldest."""
+        return self.generations[place + 1].since if place + 1 < len(self.generations) else NEVER
+
+    def listed(self, place: int) -> list[int]:
+        """The blocks that a generation has for its own, each where it joined last."""
+        until, numbers = self.end(place), self.blocks
+        own = [block for block in self.generations[place].joined if numbers.get(block, until) < until]
+        return list(dict.fromkeys(reversed(own)))[::-1]
 
 
 class PrefixIndex:
@@ -74,24 +102,32 @@ class PrefixIndex:
     def insert(self, slot: int, blocks: list[int]) -> Insertion:
         """The endpoint was sent this prompt: it will hold these blocks."""
         holding = self._holding(slot)
-        blocks = blocks[: self._allowed(holding)]
-        number, bit, held = next(self._numbers), holding.bit, holding.blocks
-        touched = list(map(held.pop, blocks, repeat(0)))
-        depth = len(blocks) - touched.count(0)
-        added = blocks[depth:]
+        allowed = self._allowed(holding)
+        blocks = blocks[:allowed]
+        number, held = next(self._numbers), holding.blocks
+        young = self._youngest(holding, number, allowed)
+        known = moved = bisect_left(blocks, 1, key=lambda block: block not in held)
+        touched = held[blocks[known - 1]] if known else 0
+        while moved and held[blocks[moved - 1]] < young.since:
+            moved -= 1
+        if known and moved == known:
+            held[blocks[known - 1]] = number  # a mark for rollback: somebody relies on the blocks up to here
+        joining, bit = blocks[moved:], holding.bit
+        held.update(dict.fromkeys(joining, number))
+        young.joined += joining
+        added = blocks[known:]
         for block, others in zip(added, map(self._holders.setdefault, added, repeat(bit)), strict=True):
             if others != bit:
                 self._holders[block] = others | bit
-        held.update(dict.fromkeys(reversed(blocks), number))
         self._evict(holding)
-        return Insertion(number, slot, blocks, touched[:depth])
+        return Insertion(number, slot, blocks, known, touched)
 
     def rollback(self, insertion: Insertion) -> None:
         """The prompt never reached the endpoint: take back what it added and no later prompt relies on."""
         holding = self._holdings.get(insertion.slot)
         if holding is None:
             return
-        for block in reversed(insertion.blocks[len(insertion.earlier) :]):
+        for block in reversed(insertion.blocks[insertion.known :]):
             toucher = holding.blocks.get(block)
             if toucher == insertion.number:
                 self._remove(holding, (block,))
@@ -103,9 +139,10 @@ class PrefixIndex:
         used no later than the first one missing is gone from it as well, as engines evict in order of use.
         """
         holding = self._holdings.get(insertion.slot)
-        if holding is not None and cached < len(insertion.earlier):
-            horizon = insertion.earlier[cached]
-            self._remove(holding, list(takewhile(lambda block: holding.blocks[block] <= horizon, holding.blocks)))
+        if holding is not None and cached < insertion.known:
+            while len(holding.generations) > 1 and holding.generations[1].since <= insertion.touched + 1:
+                self._remove(holding, holding.listed(0))
+                holding.generations.popleft()
 
     def resize(self, slot: int, capacity: int) -> None:
         """How many blocks this endpoint's cache holds, as far as is known."""
@@ -140,17 +177,40 @@ class PrefixIndex:
     def _allowed(self, holding: _Holding) -> int:
         return min(holding.capacity, max(1, self._total_capacity // len(self._holdings)))
 
+    def _youngest(self, holding: _Holding, number: int, allowed: int) -> _Generation:
+        """The generation to join. When it has its share a new one begins, and the two oldest become one in time."""
+        generations = holding.generations
+        if len(generations[-1].joined) * GENERATIONS >= allowed:
+            generations.append(_Generation(number))
+            if len(generations) > 2 * GENERATIONS:
+                oldest, older = holding.listed(0), holding.listed(1)
+                generations.popleft()
+                generations[0] = _Generation(0, older + oldest)
+        return generations[-1]
+
     def _evict(self, holding: _Holding) -> None:
-        allowed = self._allowed(holding)
-        excess = len(holding.blocks) - allowed
-        if excess <= 0:
-            return
-        self._remove(holding, list(islice(holding.blocks, max(excess, allowed // EVICTED_SHARE))))
+        excess = len(holding.blocks) - self._allowed(holding)
+        while excess > 0:
+            until, joined = holding.end(0), holding.generations[0].joined
+            dropped: list[int] = []
+            while joined and len(dropped) < excess:
+                block = joined.pop()
+                if holding.blocks.get(block, until) < until:
+                    del holding.blocks[block]
+                    dropped.append(block)
+            excess -= len(dropped)
+            self._clear(dropped, holding.bit)
+            if not joined and len(holding.generations) > 1:
+                holding.generations.popleft()
 
     def _remove(self, holding: _Holding, blocks: Sequence[int]) -> None:
-        holders, held, bit = self._holders, holding.blocks, holding.bit
         for block in blocks:
-            del held[block]
+            del holding.blocks[block]
+        self._clear(blocks, holding.bit)
+
+    def _clear(self, blocks: Sequence[int], bit: int) -> None:
+        holders = self._holders
+        for block in blocks:
             left = holders.pop(block) ^ bit
             if left:
                 holders[block] = left

@@ -55,7 +55,7 @@ def test_rollback_takes_back_what_it_added_and_leaves_what_was_there() -> None:
     index = PrefixIndex()
     index.insert(0, [1, 2])
     insertion = index.insert(0, [1, 2, 3, 4])
-    assert insertion.earlier == [1, 1]
+    assert (insertion.known, insertion.touched) == (2, 1)
     index.rollback(insertion)
     index.rollback(insertion)
     assert index.match([1, 2, 3, 4], 1) == {0: 2}
@@ -112,6 +112,7 @@ def test_the_total_bounds_all_slots_together() -> None:
 
 def test_a_measured_miss_drops_what_the_engine_must_have_evicted_before() -> None:
     index = PrefixIndex()
+    index.resize(0, 10)
     index.insert(0, [1, 2, 3])
     index.insert(0, [4, 5])
     index.insert(0, [6, 7])
@@ -130,3 +131,39 @@ def test_a_confirmed_hit_corrects_nothing() -> None:
     assert index.match([1, 2, 3], 1) == {0: 3}
     index.forget(0)
     index.correct(insertion, cached=0)
+
+
+def test_a_block_that_came_back_within_a_generation_is_evicted_once() -> None:
+    index = PrefixIndex()
+    index.resize(0, 100)
+    for _ in range(2):
+        index.rollback(index.insert(0, [1, 2, 3]))
+    index.insert(0, [1, 2, 3])
+    index.resize(0, 1)
+    assert index.match([1, 2, 3], 1) == {0: 1}
+    index.insert(0, [1, 2, 3])
+    index.forget(0)
+    assert len(index) == 0
+
+
+def test_what_is_used_again_outlives_what_is_not_over_many_generations() -> None:
+    index = PrefixIndex()
+    index.resize(0, 64)
+    hot = [1, 2, 3, 4]
+    for number in range(1, 200):
+        index.insert(0, hot)
+        index.insert(0, [number * 100 + step for step in range(8)])
+        assert index.match(hot, 1) == {0: 4}
+        assert index.held(0) <= 64
+    assert index.match([100], 1) == {}
+    assert index.match([198 * 100], 1) == {0: 1}
+
+
+def test_only_hot_blocks_for_ever_stay_bounded() -> None:
+    index = PrefixIndex()
+    index.resize(0, 64)
+    paths = [[start * 100 + step for step in range(8)] for start in range(1, 7)]
+    for turn in range(500):
+        index.insert(0, paths[turn % len(paths)])
+    assert all(index.match(path, 1) == {0: 8} for path in paths)
+    assert sum(len(one.joined) for one in index._holdings[0].generations) < 1_000
