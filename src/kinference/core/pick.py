@@ -10,16 +10,16 @@ from kinference.core.candidates import Candidates, Group, Shortlist
 from kinference.core.cost import Case
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice, Explanation, Weighed
 from kinference.core.fleet import Fleet
-from kinference.core.health import is_failure, is_success
+from kinference.core.flight import Flight
+from kinference.core.health import is_failure
 from kinference.core.ledger import Claim, Ledger
 from kinference.core.policies import make_policy
 from kinference.core.policy import RoutingRules, Rulebook
 from kinference.core.prefix.hashing import BLOCK_BYTES
-from kinference.core.prefix.index import Insertion, PrefixIndex
-from kinference.core.rates import Rates
+from kinference.core.prefix.index import PrefixIndex
 from kinference.core.reasons import no_workers, unknown_pool
 from kinference.core.request import Request
-from kinference.core.roster import Destination, ModelTraits, Roster
+from kinference.core.roster import Destination, Roster
 from kinference.core.snapshot import DestinationSnapshot, take_snapshot
 from kinference.core.weigh import Prompt, look_up, make_case, prompt_tokens
 from kinference.ids import Milliseconds, ReservationId, Seconds
@@ -40,28 +40,7 @@ UNUSABLE = {
 }
 
 
-CONFIRMED_SHARE = 0.5
-"""A hit of less than this share of what was believed is a miss; the rest is the error of the token estimate."""
 BEYOND_HASHING = "the prompt is longer than the prefix index looks at; what is cached beyond that is unknown"
-
-
-@dataclass(slots=True, eq=False)
-class _Flight:
-    """What one decision has to learn from, or take back."""
-
-    destination: Destination
-    rates: Rates
-    traits: ModelTraits
-    prompt_bytes: int
-    computed_tokens: float
-    """Expected to be computed before its first token, ahead of it and its own."""
-    believed_tokens: int
-    """Thought to be cached, before trust is applied."""
-    insertion: Insertion | None
-    alone: bool
-    """Nothing was being computed there: what was sent before should be cached."""
-    answered: bool = False
-    first_token_at: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +65,7 @@ class Router:
         self._index = PrefixIndex()
         self._roster = Roster(fleet, self._index)
         self._ledger = Ledger()
-        self._flights: dict[ReservationId, _Flight] = {}
+        self._flights: dict[ReservationId, Flight] = {}
         self._adopt(rules)
         self._candidates = Candidates(self._roster, self._rulebook)
 
@@ -125,13 +104,9 @@ class Router:
         flight = self._flights.get(reservation)
         if flight is None or not self._ledger.first_token(reservation):
             return
-        flight.answered = True
+        flight.learn_first(ttft_ms, upstream_status, now)
         if is_failure(upstream_status):
-            flight.destination.circuit.failed(f"status {upstream_status}", now)
-        elif is_success(upstream_status):
-            flight.first_token_at = now
-            flight.destination.circuit.succeeded()
-            flight.rates.learn(flight.computed_tokens, ttft_ms)
+            self._take_back(flight)
 
     def final_token(
         self,
@@ -145,13 +120,11 @@ class Router:
         flight = self._release(reservation)
         if flight is None:
             return
-        flight.traits.learn_counts(flight.prompt_bytes, prompt_tokens, completion_tokens)
-        if flight.first_token_at is not None:
-            flight.rates.learn_hold((now - flight.first_token_at) * 1_000.0)
-        if not flight.answered:
-            flight.destination.circuit.succeeded()
-        if cached_tokens is not None:
-            self._learn_hit(flight, min(cached_tokens, prompt_tokens))
+        flight.learn_final(prompt_tokens, completion_tokens, now)
+        if cached_tokens is not None and prompt_tokens > 0 and flight.served:
+            cached = min(cached_tokens, prompt_tokens)
+            if flight.learn_hit(cached) and flight.insertion is not None:
+                self._index.correct(flight.insertion, int(cached * flight.traits.bytes_per_token / BLOCK_BYTES))
 
     def abort(self, reservation: ReservationId, reason: AbortReason, now: Seconds) -> None:
         """The request died after the decision: give the load back, and take back the optimistic prefix insertion
@@ -160,8 +133,8 @@ class Router:
         flight = self._release(reservation)
         if flight is None:
             return
-        if reason in NEVER_SEEN and flight.insertion is not None:
-            self._index.rollback(flight.insertion)
+        if reason in NEVER_SEEN:
+            self._take_back(flight)
         if reason in UNUSABLE:
             if flight.destination.backend is not None:
                 flight.destination.circuit.reject(UNUSABLE[reason], now)
@@ -224,7 +197,7 @@ class Router:
         slot, blocks = group.slots[chosen], verdict.prompt.blocks.get(model)
         insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
         believed = int(insertion.known * BLOCK_BYTES / group.traits[model].bytes_per_token) if insertion else 0
-        self._flights[reservation] = _Flight(
+        self._flights[reservation] = Flight(
             destination, rates, group.traits[model], request.prompt_bytes, computed, believed, insertion, alone
         )
         destination.picks += 1
@@ -245,14 +218,11 @@ class Router:
             tuple(verdict.shortlist.options.rejected),
         )
 
-    def _learn_hit(self, flight: _Flight, cached_tokens: int) -> None:
-        """Believe the engine: in such hits by their measure, and in what its cache must have dropped."""
-        flight.destination.learn_hit(flight.believed_tokens, cached_tokens)
-        missed = cached_tokens < flight.believed_tokens * CONFIRMED_SHARE
-        if missed and flight.alone and flight.insertion is not None:
-            self._index.correct(flight.insertion, int(cached_tokens * flight.traits.bytes_per_token / BLOCK_BYTES))
+    def _take_back(self, flight: Flight) -> None:
+        if flight.insertion is not None:
+            self._index.rollback(flight.insertion)
 
-    def _release(self, reservation: ReservationId) -> _Flight | None:
+    def _release(self, reservation: ReservationId) -> Flight | None:
         return self._flights.pop(reservation, None) if self._ledger.release(reservation) else None
 
 

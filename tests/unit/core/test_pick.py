@@ -271,6 +271,16 @@ def test_abort_gives_everything_back_and_takes_back_prefixes_where_nothing_was_s
     assert (blocks(router) == 0) == (reason is not AbortReason.UNSPECIFIED)
 
 
+@pytest.mark.parametrize("status", [0, 429, 503])
+def test_a_refused_prompt_is_not_believed_to_be_cached(status: int) -> None:
+    router = router_of(fleet_of(1))
+    decision = router.decide(CHAT, 0.0)
+    router.first_token(decision.reservation, 1.0, status, 0.0)
+    assert blocks(router) == 0
+    router.final_token(decision.reservation, 0, 0, 0, 0.0)
+    assert router.snapshot(0.0)[0].hit_trust == 1.0
+
+
 @pytest.mark.parametrize("dispatched", [False, True])
 def test_expiry_gives_everything_back(dispatched: bool) -> None:
     router = router_of(fleet_of(2))

@@ -1,0 +1,61 @@
+"""One request under way: what its reports teach about the destination, the model and the cache."""
+
+from dataclasses import dataclass
+
+from kinference.core.health import is_failure, is_success
+from kinference.core.prefix.index import Insertion
+from kinference.core.rates import Rates
+from kinference.core.roster import Destination, ModelTraits
+from kinference.ids import Milliseconds, Seconds
+
+CONFIRMED_SHARE = 0.5
+"""A hit of less than this share of what was believed is a miss; the rest is the error of the token estimate."""
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """What one decision has to learn from, or take back."""
+
+    destination: Destination
+    rates: Rates
+    traits: ModelTraits
+    prompt_bytes: int
+    computed_tokens: float
+    """Expected to be computed before its first token, ahead of it and its own."""
+    believed_tokens: int
+    """Thought to be cached, before trust is applied."""
+    insertion: Insertion | None
+    alone: bool
+    """Nothing was being computed there: what was sent before should be cached."""
+    status: int | None = None
+    """Of the answer; None while nothing is known."""
+    first_token_at: Seconds | None = None
+
+    @property
+    def served(self) -> bool:
+        """True unless the answer is known to be an error."""
+        return self.status is None or is_success(self.status)
+
+    def learn_first(self, ttft_ms: Milliseconds, status: int, now: Seconds) -> None:
+        """The first byte of an answer, good or bad."""
+        self.status = status
+        if is_failure(status):
+            self.destination.circuit.failed(f"status {status}", now)
+        elif is_success(status):
+            self.first_token_at = now
+            self.destination.circuit.succeeded()
+            self.rates.learn(self.computed_tokens, ttft_ms)
+
+    def learn_final(self, prompt_tokens: int, completion_tokens: int, now: Seconds) -> None:
+        """The end of an answer. One that was not announced by a first byte was good all the same."""
+        if self.status is None:
+            self.destination.circuit.succeeded()
+        if self.served:
+            self.traits.learn_counts(self.prompt_bytes, prompt_tokens, completion_tokens)
+        if self.first_token_at is not None:
+            self.rates.learn_hold((now - self.first_token_at) * 1_000.0)
+
+    def learn_hit(self, cached_tokens: int) -> bool:
+        """The engine's measure of a believed hit. True when it shows that its cache dropped what we thought it held."""
+        self.destination.learn_hit(self.believed_tokens, cached_tokens)
+        return self.alone and cached_tokens < self.believed_tokens * CONFIRMED_SHARE
