@@ -1,11 +1,12 @@
-"""Both ways to look for depth agree with the depth that a value has, whatever its strings hold."""
+"""Scans of JSON text agree with what Python's own reader makes of it, whatever its strings hold."""
 
 import json
+import re
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinference.shapes.scan import DEPTH_MAX, _is_deep_by_bracket, _is_deep_by_value
+from kinference.shapes.scan import DEPTH_MAX, _is_deep_by_bracket, _is_deep_by_value, mend_surrogates
 
 TEXT = st.text('[]{}"\\/bnu,:\né🙂', max_size=8)
 SIBLING = st.recursive(
@@ -34,3 +35,11 @@ def test_depth_is_found_whatever_the_strings_hold(
     is_deep = depth(value) > DEPTH_MAX
     assert _is_deep_by_value(text) is is_deep
     assert _is_deep_by_bracket(text) is is_deep
+
+
+@given(st.lists(st.sampled_from([r"\ud83d", r"\uDE00", r"\\", r"\"", r"\n", "ud83d", "ude00", r"\u00e9"]), max_size=12))
+def test_lone_surrogates_are_those_that_python_reads_as_such(pieces: list[str]) -> None:
+    text = '"' + "".join(pieces) + '"'
+    mended = mend_surrogates(text.encode())
+    assert len(mended) == len(text)
+    assert json.loads(mended) == re.sub("[\ud800-\udfff]", "\ufffd", json.loads(text))

@@ -186,11 +186,11 @@ class Dispatch:
             return (whole,), False
         try:
             parsed = detect.parse(whole, self._order.inbound.path)
+            if not parsed.streaming or parsed.include_usage:
+                return (whole,), False
+            asking = patch.set_include_usage(whole)
         except BadBody:  # the picker found no fault with it, so the destination shall judge
             return (whole,), False
-        if not parsed.streaming or parsed.include_usage:
-            return (whole,), False
-        asking = patch.set_include_usage(whole)
         return (asking,), asking is not whole
 
     async def _send(self, leg: Leg, body: Sequence[bytes], ticket: Ticket) -> UpstreamAnswer | _Failure:

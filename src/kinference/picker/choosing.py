@@ -46,6 +46,9 @@ def choose(router: Router, arguments: PickArguments, body: bytes, now: Seconds) 
         return Chosen(decision, parsed.model)
     try:
         patched = replace_model(body, choice.model)
+    except BadBody as error:
+        router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
+        return Chosen(Decision(Outcome.BAD_REQUEST, str(error)), parsed.model)
     except BaseException:
         router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
         raise

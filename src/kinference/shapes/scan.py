@@ -1,6 +1,5 @@
 """JSON as bytes: whether a body is sound, and where the members of an object lie, without building its values."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeVar
@@ -9,14 +8,19 @@ import msgspec
 
 DEPTH_MAX: Final = 128
 """Deepest nesting of arrays and objects that a body may have; engines give up not far beyond."""
+MEMBERS_MAX: Final = 4096
+"""Most members, duplicates counted, that an object may have where its bytes are to be changed; requests have dozens."""
 
 _MESSAGE_CHARS_MAX: Final = 200
 _BUILD_BYTES_MAX: Final = 1 << 20
 
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
-)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_HIGH = rb"[dD][89abAB][0-9a-fA-F]{2}"
+_LOW = rb"[dD][c-fC-F][0-9a-fA-F]{2}"
+_LONE_SURROGATE = re.compile(rb"\\u(?:%b(?!\\u%b)|%b(?<!\\u%b\\u%b))" % (_HIGH, _LOW, _LOW, _HIGH, _LOW))
+_NO_UTF8 = b"\xff\xff"
 _MEMBER = re.compile(rb'[\s,]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:\s*+', re.DOTALL)
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _AFTER_VALUE = re.compile(rb"\s*[,}]")
 _BRACKETS_ONLY = bytes.maketrans(b"{}", b"[]")
 _NO_ESCAPES = bytes(byte for byte in range(256) if byte not in b'[]{}"\\/bfnrtu')
@@ -60,7 +64,10 @@ def mend_surrogates(text: bytes) -> bytes:
 
     Python's own JSON reader lets them pass and clients that cut text inside an emoji do send them; msgspec does not.
     """
-    return _ESCAPE.sub(lambda match: rb"\ufffd" if match[1] else match[0], text)
+    if not _SURROGATE.search(text):
+        return text
+    escaped_away = text.replace(rb"\\", _NO_UTF8)  # so that every backslash left begins an escape
+    return _LONE_SURROGATE.sub(rb"\\ufffd", escaped_away).replace(_NO_UTF8, rb"\\")
 
 
 def check_utf8(text: bytes) -> None:
@@ -119,26 +126,38 @@ def _has_more_than(count: int, byte: bytes, text: bytes) -> bool:
 
 
 def members(text: bytes) -> Iterator[Member]:
-    """Walk an object's own members in order, duplicate keys included. Raises BadBody."""
+    """Walk an object's own members in order, duplicate keys included. Raises BadBody, also where there are too many."""
+    text = mend_surrogates(text)
     values = decode(_OBJECT, text)
-    characters = ""
     position = text.index(b"{") + 1
-    while token := _MEMBER.match(text, position):
+    for _ in range(MEMBERS_MAX):
+        token = _MEMBER.match(text, position)
+        if token is None:
+            return
         key, start = decode(_KEY, token[1]), token.end()
         value = values[key]  # of the key's last duplicate, and so most often this one
         position = start + memoryview(value).nbytes
         if not text.startswith(value, start) or not _AFTER_VALUE.match(text, position):
-            characters = characters or text.decode("latin-1")  # one byte a character keeps positions true
-            position = _skip(characters, start)
+            position = _skip(text, start)
         yield Member(key, start, position)
+    if _MEMBER.match(text, position):
+        raise BadBody(f"an object has more than {MEMBERS_MAX} members; send fewer")
 
 
-def _skip(characters: str, start: int) -> int:
-    """Where the JSON value at `start` ends."""
+def _skip(text: bytes, start: int) -> int:
+    """Where the JSON value at `start` ends, found without building it: a hostile one would take gigabytes.
+
+    Reading the value alone fails at the first character after it, and the failure tells where that is.
+    """
     try:
-        return _SKIP.raw_decode(characters, start)[1]
+        _ANY.decode(memoryview(text)[start:])
+    except msgspec.DecodeError as error:
+        if place := _TRAILING.search(str(error)):
+            following = start + int(place[1]) - 1
+            return start + len(text[start:following].rstrip())
     except RecursionError:
         raise _too_deep() from None
+    raise BadBody("body is not JSON")
 
 
 def _too_deep() -> BadBody:
@@ -148,4 +167,4 @@ def _too_deep() -> BadBody:
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _VALUES = msgspec.json.Decoder()
 _KEY = msgspec.json.Decoder(str)
-_SKIP = json.JSONDecoder(parse_int=str, parse_float=str)
+_ANY = msgspec.json.Decoder(msgspec.Raw)

@@ -76,3 +76,10 @@ def test_a_body_that_is_no_request_is_refused_with_its_model_where_that_can_be_r
 def test_a_refusal_quotes_no_text_of_the_body(router: Router) -> None:
     result = answer(chosen(router, b'{"model":"llama","messages":"a secret"}'), 100)
     assert "secret" not in result.reason
+
+
+def test_a_body_that_cannot_be_patched_is_refused_and_its_choice_taken_back(router: Router) -> None:
+    result = answer(chosen(router, b'{"messages":[1],"model":"small"' + b',"a":1' * 5_000 + b"}"), 100)
+    assert (result.outcome, result.requested_model, result.destination) == (Outcome.BAD_REQUEST, "small", None)
+    assert "more than 4096 members" in result.reason
+    assert {row.requests for row in router.snapshot(0.0)} == {0}

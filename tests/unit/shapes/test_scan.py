@@ -1,6 +1,7 @@
 """JSON as bytes: soundness, depth and members."""
 
 import json
+import tracemalloc
 from contextlib import suppress
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 
 from kinference.shapes.scan import (
     DEPTH_MAX,
+    MEMBERS_MAX,
     BadBody,
     Member,
     check_depth,
@@ -57,6 +59,9 @@ def test_no_depth_overflows_the_stack(depth: int) -> None:
         (rb'"\\ud83d"', rb'"\\ud83d"'),
         (rb'"\\\ud83d"', rb'"\\\ufffd"'),
         (rb'"\ud7ff\ue000"', rb'"\ud7ff\ue000"'),
+        (rb'"\\ud83d\ude00"', rb'"\\ud83d\ufffd"'),
+        (rb'"\ud83d\\ude00"', rb'"\ufffd\\ude00"'),
+        (rb'"\ud83d\ude00\ude00"', rb'"\ud83d\ude00\ufffd"'),
     ],
 )
 def test_only_lone_surrogate_escapes_are_mended(text: bytes, mended: bytes) -> None:
@@ -138,9 +143,25 @@ def test_members_with_lone_surrogates_are_found() -> None:
     assert spans(text) == [("\ufffd", rb'"\ud83d"'), ("a", b"1")]
 
 
-def test_countless_duplicates_cost_no_more_than_their_bytes() -> None:
-    text = b"{" + b'"a":1,' * 50_000 + b'"a":[22]}'
-    assert len(list(members(text))) == 50_001
+def test_members_are_walked_up_to_their_limit() -> None:
+    text = b"{" + b'"a":1,' * (MEMBERS_MAX - 1) + b'"a":[22]}'
+    assert len(list(members(text))) == MEMBERS_MAX
+
+
+@pytest.mark.parametrize("member", [b'"a":1,', b'"a":[],"a":{},', b'"a":"\\n","\\u0061":1,'])
+def test_countless_members_are_refused_and_not_walked(member: bytes) -> None:
+    with pytest.raises(BadBody, match="more than 4096 members"):
+        list(members(b"{" + member * 50_000 + b'"a":[22]}'))
+
+
+def test_a_duplicate_is_passed_over_without_building_its_values() -> None:
+    text = b'{"a":[' + b"12," * 300_000 + b'1],"a":1}'
+    tracemalloc.start()
+    try:
+        assert len(list(members(text))) == 2
+        assert tracemalloc.get_traced_memory()[1] < 2 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_deep_duplicate_overflows_no_stack() -> None:
