@@ -17,7 +17,9 @@ def unknown_pool(pool: ObjectRef) -> str:
 
 
 def no_workers(request: Request, options: Options) -> tuple[Outcome, str]:
-    """The outcome and its reason when every destination was removed."""
+    """The outcome and its reason when every destination was removed. `context:` begins the reason where nothing but the
+    prompt's length stands in the way, which no waiting mends.
+    """
     counts, model = options.verdicts, shown(request.model)
     where = f" in pool {shown(str(request.pool))}" if request.pool is not None else ""
     if Verdict.FORBIDDEN in counts:
@@ -29,7 +31,10 @@ def no_workers(request: Request, options: Options) -> tuple[Outcome, str]:
     last = list(candidates)[-1]
     if last is not Verdict.NOT_SERVED:
         candidates.pop(Verdict.NOT_SERVED, None)
+    is_hopeless = last is Verdict.TOO_LONG and candidates.keys() <= {Verdict.TOO_LONG, Verdict.WRONG_API}
+    prefix = "context: " if is_hopeless else ""
     causes = ", ".join(f"{number} {verdict.cause}" for verdict, number in candidates.items())
     tripped = [one for one in options.rejected if one.verdict.startswith(Verdict.TRIPPED.cause)]
     details = "".join(f"; {one.destination}: {one.verdict}"[:120] for one in tripped[:CAUSES_SHOWN])
-    return Outcome.NO_WORKERS, f"no worker for model {model}{where}: {causes}{details}; {last.remedy}"[:REASON_MAX]
+    reason = f"{prefix}no worker for model {model}{where}: {causes}{details}; {last.remedy}"
+    return Outcome.NO_WORKERS, reason[:REASON_MAX]

@@ -31,6 +31,7 @@ BAD_REQUEST = Fault(400, "invalid_request_error")
 UNAUTHENTICATED = Fault(401, "authentication_error", "invalid_api_key")
 FORBIDDEN = Fault(403, "permission_error")
 NOT_FOUND = Fault(404, "not_found_error")
+TOO_LONG = Fault(400, "invalid_request_error", "context_length_exceeded")
 UNKNOWN_MODEL = Fault(404, "not_found_error", "model_not_found")
 METHOD_NOT_ALLOWED = Fault(405, "invalid_request_error", "method_not_allowed")
 TIMEOUT = Fault(408, "timeout")
@@ -109,6 +110,8 @@ def refusal_of_pick(picked: PickResult, *, model_known: bool) -> Refusal:
             return Refusal(fault, picked.reason)
         case Outcome.NO_WORKERS if not model_known:
             return Refusal(UNKNOWN_MODEL, f"The model `{picked.requested_model}` does not exist. {picked.reason}")
+        case Outcome.NO_WORKERS if picked.reason.startswith("context:"):
+            return Refusal(TOO_LONG, picked.reason)
         case Outcome.NO_WORKERS:
             return Refusal(OVERLOADED, picked.reason)
         case _:

@@ -26,8 +26,8 @@ class HeldBody:
         self._limits = limits
         self.declared = declared
         self._held = bytearray()
-        self.is_over = False
-        """Whether it went over its own limit."""
+        self.is_over = (declared or 0) > limits.bytes_max
+        """Whether it went over its own limit, or says that it will."""
 
     def __len__(self) -> int:
         return len(self._held)

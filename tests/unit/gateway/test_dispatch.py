@@ -53,7 +53,9 @@ async def arriving(*chunks: bytes) -> AsyncIterator[bytes]:
 class Run:
     """One dispatch between fakes."""
 
-    def __init__(self, world: World, body: bytes = BODY, *, api: Api = Api.OPENAI_CHAT, bytes_max: int = 1000) -> None:
+    def __init__(
+        self, world: World, body: bytes = BODY, *, api: Api = Api.OPENAI_CHAT, bytes_max: int = 100_000
+    ) -> None:
         self.world = world
         self.record = Record("req_1", "/v1/chat/completions", 100.0)
         self.body = body
@@ -234,6 +236,7 @@ async def test_a_body_that_cannot_be_pulled_is_picked_anew() -> None:
     [
         (NONE_LEFT, 503, "overloaded"),
         (PickResult(Outcome.NO_WORKERS, "unknown", "gpt-9"), 404, "model_not_found"),
+        (PickResult(Outcome.NO_WORKERS, "context: 2 too short", "m"), 400, "context_length_exceeded"),
         (PickResult(Outcome.BAD_REQUEST, "not JSON"), 400, None),
         (PickResult(Outcome.POLICY_REJECTED, "quota: used up", "m"), 429, "rate_limit_exceeded"),
     ],
@@ -246,6 +249,13 @@ async def test_a_refused_pick_is_told(picked: PickResult, status: int, code: str
 async def test_i3_a_body_over_our_own_limit_is_too_large() -> None:
     with pytest.raises(BudgetExceeded):
         await Run(World(), bytes_max=10).outcome()
+
+
+async def test_i3_a_body_that_says_it_will_be_too_large_is_too_large_whoever_refuses_it() -> None:
+    world = World()
+    world.picker.push_error = BudgetExceeded("the declared length is over the limit")
+    with pytest.raises(BudgetExceeded):
+        await Run(world, bytes_max=10).outcome()
 
 
 async def test_a_picker_whose_buffers_are_full_is_not_the_clients_fault() -> None:
@@ -283,6 +293,7 @@ async def test_g13_usage_is_asked_for_where_a_streaming_client_did_not(api: Api)
         (STREAMING, Api.ANTHROPIC_MESSAGES),
         (STREAMING.replace(b'"model":"m",', b""), Api.OPENAI_CHAT),
         (STREAMING, Api.OPENAI_RESPONSES),
+        (STREAMING.replace(b"true", b"true" + b',"a":1' * 5_000), Api.OPENAI_CHAT),  # too much to change anything in it
     ],
 )
 async def test_any_other_body_goes_out_byte_for_byte(body: bytes, api: Api) -> None:

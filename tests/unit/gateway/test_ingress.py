@@ -37,6 +37,7 @@ async def test_the_limit_itself_is_allowed_and_one_more_is_not() -> None:
 
 async def test_a_declared_length_over_the_limit_is_refused_before_anything_is_read() -> None:
     held = body(declared=11)
+    assert held.is_over
     with pytest.raises(BudgetExceeded):
         await anext(held.arriving(chunks(b"0")))
     assert len(held) == 0
