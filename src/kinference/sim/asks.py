@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from kinference.shapes.scan import mend_surrogates
 from kinference.sim.text import as_prompts, pad, render_chat
 
 EMBEDDING_INPUTS_MAX = 2048
@@ -113,7 +114,7 @@ _T = TypeVar("_T")
 
 def _decode(raw: bytes, kind: type[_T]) -> _T:
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return msgspec.json.decode(mend_surrogates(raw), type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Refused(400, str(error)) from None
 

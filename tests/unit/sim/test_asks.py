@@ -71,6 +71,10 @@ def test_embeddings_have_a_largest_number_of_texts() -> None:
         parse_embeddings(encode(input=["a"] * (EMBEDDING_INPUTS_MAX + 1)))
 
 
+def test_half_an_emoji_is_taken_as_python_takes_it() -> None:
+    assert parse_chat(rb'{"model":"m","messages":[{"role":"user","content":"a\ud83d"}]}').prompts
+
+
 def test_tokenize_takes_a_prompt_or_messages() -> None:
     assert parse_tokenize(encode(prompt="abc")).prompts == (pad("abc"),)
     assert parse_tokenize(encode(messages=TURN)).prompts == parse_chat(encode(messages=TURN)).prompts
