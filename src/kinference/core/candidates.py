@@ -8,6 +8,7 @@ from itertools import count, groupby
 
 from kinference.core.decision import Rejected
 from kinference.core.filters import Question, Verdict, screen
+from kinference.core.health import Circuit
 from kinference.core.ledger import Load
 from kinference.core.policy import Rulebook, Target, TenantRule
 from kinference.core.rates import Rates
@@ -29,6 +30,7 @@ class Group:
     models: list[str] = field(default_factory=list)
     rates: list[Rates] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
+    circuits: list[Circuit] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
     """-1 for a backend, which has no place in the prefix index."""
     names: list[str] = field(default_factory=list)
@@ -47,6 +49,7 @@ class Group:
         self.models.append(model)
         self.rates.append(rates)
         self.loads.append(destination.load)
+        self.circuits.append(destination.circuit)
         self.names.append(destination.name)
         self.traits[model] = traits
         endpoint = destination.endpoint
@@ -205,7 +208,7 @@ def _fitting(tier: Sequence[Group], request: Request) -> Sequence[Group]:
 
 
 def _all_closed(groups: Sequence[Group]) -> bool:
-    return not any([not one.circuit.closed for group in groups for one in group.destinations])  # noqa: C419 - hot
+    return all([circuit.closed for group in groups for circuit in group.circuits])  # noqa: C419 - hot
 
 
 def _kept(groups: Sequence[Group], keeps: Callable[[Destination], bool]) -> list[Group]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import mul
 from typing import Protocol
 
+from kinference.core.health import Circuit
 from kinference.core.ledger import Load
-from kinference.core.rates import Rates
+from kinference.core.rates import Line, Rates
 from kinference.core.roster import Destination
 from kinference.ids import Milliseconds
 
@@ -24,6 +26,8 @@ class Case:
     destinations: Sequence[Destination]
     rates: Sequence[Rates]
     loads: Sequence[Load]
+    circuits: Sequence[Circuit]
+    lines: Sequence[Line]
     slopes: Sequence[Milliseconds]
     """Milliseconds for each token to compute."""
     ahead: Sequence[float]
@@ -34,6 +38,8 @@ class Case:
     """Tokens expected to be cached."""
     uncached: Sequence[int]
     """Tokens to compute, never less than REQUEST_TOKENS."""
+    work: Sequence[Milliseconds]
+    """The time to compute them."""
     output_tokens: int
     """Expected."""
     fitting: Sequence[int]
@@ -61,7 +67,7 @@ class Base:
     name: str = "base"
 
     def column(self, case: Case) -> list[Milliseconds]:
-        return [rates.line.base_ms for rates in case.rates]
+        return [line.base_ms for line in case.lines]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +78,8 @@ class QueueWait:
     name: str = "queue_wait"
 
     def column(self, case: Case) -> list[Milliseconds]:
-        share = self.share
-        return [share * slope * tokens for slope, tokens in zip(case.slopes, case.ahead, strict=True)]
+        waits = list(map(mul, case.slopes, case.ahead))
+        return waits if self.share == 1.0 else [self.share * wait for wait in waits]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ class Prefill:
     name: str = "prefill"
 
     def column(self, case: Case) -> list[Milliseconds]:
-        return [slope * tokens for slope, tokens in zip(case.slopes, case.uncached, strict=True)]
+        return list(case.work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +120,7 @@ class Interference:
     def column(self, case: Case) -> list[Milliseconds]:
         weight = self.weight
         decode = 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
-        return [
-            weight * (slope * tokens + decode) * requests
-            for slope, tokens, requests in zip(case.slopes, case.uncached, case.beside, strict=True)
-        ]
+        return [weight * (work + decode) * requests for work, requests in zip(case.work, case.beside, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,7 @@ class Risk:
     name: str = "risk"
 
     def column(self, case: Case) -> list[Milliseconds]:
-        return [RETRY_MS * destination.circuit.failure_ratio for destination in case.destinations]
+        return [RETRY_MS * circuit.failure_ratio for circuit in case.circuits]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import mul
 
 from kinference.core.candidates import Group
 from kinference.core.cost import REQUEST_TOKENS, Case
@@ -48,15 +49,20 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
     uncached = [rest if rest > REQUEST_TOKENS else REQUEST_TOKENS for rest in rests]  # noqa: FURB136 - a call is slow
     ahead, beside = _loads(group, now)
     output_tokens = expected_output(request, group)
+    lines = [rates.line for rates in group.rates]
+    slopes = [line.ms_per_token for line in lines]
     return Case(
         destinations=group.destinations,
         rates=group.rates,
         loads=group.loads,
-        slopes=[rates.line.ms_per_token for rates in group.rates],
+        circuits=group.circuits,
+        lines=lines,
+        slopes=slopes,
         ahead=ahead,
         beside=beside,
         hits=hits,
         uncached=uncached,
+        work=list(map(mul, slopes, uncached)),
         output_tokens=output_tokens,
         fitting=_fitting(group, uncached, output_tokens),
         turn=next(group.turns),

@@ -20,7 +20,8 @@ def case(weights: tuple[int, ...], error_ms: float = 0.0) -> Case:
     rates = [Rates(Typical(), Line(), samples=1, error_ms=error_ms) for _ in weights]
     zeros = [0.0] * len(weights)
     slopes, uncached = [0.1] * len(weights), [1_000] * len(weights)
-    return Case(destinations, rates, [], slopes, zeros, zeros, [], uncached, 1, [], turn=0)
+    lines, work = [one.line for one in rates], [100.0] * len(weights)
+    return Case(destinations, rates, [], [], lines, slopes, zeros, zeros, [], uncached, work, 1, [], turn=0)
 
 
 def shares(chooser: Chooser, asked: Case, totals: list[float]) -> list[float]:

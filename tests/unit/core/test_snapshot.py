@@ -5,6 +5,7 @@ from random import Random
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
+from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.request import Request
 from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import Api
@@ -26,7 +27,7 @@ def test_it_shows_what_the_router_knows_of_each_destination() -> None:
     assert (endpoint.ready, endpoint.draining, endpoint.circuit) == (True, False, "closed")
     assert (endpoint.waiting, endpoint.running, endpoint.kv_usage_ratio, endpoint.seen_s_ago) == (3, 4, 0.5, 3.0)
     assert (endpoint.requests, endpoint.prefill_tokens, endpoint.picks) == (1, 1_000, 1)
-    assert endpoint.prefix_blocks == 4_000 // 256
+    assert endpoint.prefix_blocks == 4_000 // BLOCK_BYTES
     assert endpoint.rates[0].model == "m"
     assert (backend.kind, backend.pool, backend.address, backend.models) == ("backend", "default/cloud", "", ("x",))
     assert (backend.waiting, backend.prefix_blocks_max, backend.requests) == (None, 0, 0)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
-BLOCK_BYTES = 256
+BLOCK_BYTES = 512
 HASHED_BYTES_MAX = 2 * 1024 * 1024
 
 

@@ -7,7 +7,7 @@ SEED = chain_seed("m", "")
 
 
 def test_only_full_blocks_are_hashed() -> None:
-    assert [len(hash_prompt((TEXT[:size],), SEED).blocks) for size in (0, 255, 256, 511, 512)] == [0, 0, 1, 1, 2]
+    assert [len(hash_prompt((TEXT[:size],), SEED).blocks) for size in (0, 511, 512, 1023, 1024)] == [0, 0, 1, 1, 2]
 
 
 def test_a_turn_is_a_prefix_of_the_next_turn() -> None:
@@ -24,7 +24,7 @@ def test_where_an_element_ends_moves_no_block() -> None:
 
 
 def test_a_difference_changes_every_block_from_there_on() -> None:
-    other = TEXT[:300] + b"!" + TEXT[301:]
+    other = TEXT[:600] + b"!" + TEXT[601:]
     ours, theirs = hash_prompt((TEXT,), SEED).blocks, hash_prompt((other,), SEED).blocks
     assert ours[0] == theirs[0]
     assert not set(ours[1:]) & set(theirs[1:])
@@ -42,7 +42,7 @@ def test_models_and_salts_share_no_block() -> None:
 
 def test_what_lies_beyond_the_cap_is_not_hashed_and_said_so() -> None:
     exact = hash_prompt((TEXT[:512], TEXT[:512]), SEED, bytes_max=1024)
-    assert (len(exact.blocks), exact.truncated) == (4, False)
+    assert (len(exact.blocks), exact.truncated) == (2, False)
     over = hash_prompt((TEXT[:512], TEXT[:513], TEXT), SEED, bytes_max=1024)
     assert (over.blocks, over.truncated) == (exact.blocks, True)
 
