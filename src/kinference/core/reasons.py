@@ -9,6 +9,8 @@ from kinference.vocabulary import Outcome
 
 REASON_MAX = 512
 CAUSES_SHOWN = 2
+HOPELESS = {Verdict.WRONG_API: "api: ", Verdict.TOO_LONG: "context: "}
+"""What only another request can help, and how its reason begins."""
 
 
 def unknown_pool(pool: ObjectRef) -> str:
@@ -17,8 +19,8 @@ def unknown_pool(pool: ObjectRef) -> str:
 
 
 def no_workers(request: Request, options: Options) -> tuple[Outcome, str]:
-    """The outcome and its reason when every destination was removed. `context:` begins the reason where nothing but the
-    prompt's length stands in the way, which no waiting mends.
+    """The outcome and its reason when every destination was removed. A reason that begins with `context:` or `api:` is
+    one that no waiting mends.
     """
     counts, model = options.verdicts, shown(request.model)
     where = f" in pool {shown(str(request.pool))}" if request.pool is not None else ""
@@ -31,8 +33,8 @@ def no_workers(request: Request, options: Options) -> tuple[Outcome, str]:
     last = list(candidates)[-1]
     if last is not Verdict.NOT_SERVED:
         candidates.pop(Verdict.NOT_SERVED, None)
-    is_hopeless = last is Verdict.TOO_LONG and candidates.keys() <= {Verdict.TOO_LONG, Verdict.WRONG_API}
-    prefix = "context: " if is_hopeless else ""
+    is_hopeless = candidates.keys() <= HOPELESS.keys()
+    prefix = HOPELESS[last] if is_hopeless else ""
     causes = ", ".join(f"{number} {verdict.cause}" for verdict, number in candidates.items())
     tripped = [one for one in options.rejected if one.verdict.startswith(Verdict.TRIPPED.cause)]
     details = "".join(f"; {one.destination}: {one.verdict}"[:120] for one in tripped[:CAUSES_SHOWN])

@@ -32,6 +32,7 @@ UNAUTHENTICATED = Fault(401, "authentication_error", "invalid_api_key")
 FORBIDDEN = Fault(403, "permission_error")
 NOT_FOUND = Fault(404, "not_found_error")
 TOO_LONG = Fault(400, "invalid_request_error", "context_length_exceeded")
+WRONG_API = Fault(400, "invalid_request_error", "unsupported_api")
 UNKNOWN_MODEL = Fault(404, "not_found_error", "model_not_found")
 METHOD_NOT_ALLOWED = Fault(405, "invalid_request_error", "method_not_allowed")
 TIMEOUT = Fault(408, "timeout")
@@ -84,6 +85,9 @@ _POLICY: tuple[tuple[str, Fault], ...] = (
     ("policy:", FORBIDDEN),
 )
 
+_HOPELESS: tuple[tuple[str, Fault], ...] = (("context:", TOO_LONG), ("api:", WRONG_API))
+"""Refusals that waiting does not mend, so that no client is told to try again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -110,10 +114,9 @@ def refusal_of_pick(picked: PickResult, *, model_known: bool) -> Refusal:
             return Refusal(fault, picked.reason)
         case Outcome.NO_WORKERS if not model_known:
             return Refusal(UNKNOWN_MODEL, f"The model `{picked.requested_model}` does not exist. {picked.reason}")
-        case Outcome.NO_WORKERS if picked.reason.startswith("context:"):
-            return Refusal(TOO_LONG, picked.reason)
         case Outcome.NO_WORKERS:
-            return Refusal(OVERLOADED, picked.reason)
+            fault = next((fault for prefix, fault in _HOPELESS if picked.reason.startswith(prefix)), OVERLOADED)
+            return Refusal(fault, picked.reason)
         case _:
             return Refusal(INTERNAL, "the picker answered without a destination")
 

@@ -40,10 +40,12 @@ def test_what_is_closed_to_the_tenant_is_policy() -> None:
     assert text.startswith("policy: tenant 't' may not use any destination of model 'm'")
 
 
-def test_a_prompt_too_long_for_everyone_is_told_apart_from_capacity_that_may_come_back() -> None:
+def test_what_no_waiting_mends_is_told_apart_from_capacity_that_may_come_back() -> None:
     assert reason(Verdict.NOT_SERVED, Verdict.WRONG_API, Verdict.TOO_LONG)[1].startswith("context: ")
+    assert reason(Verdict.NOT_SERVED, Verdict.WRONG_API)[1].startswith("api: ")
     for verdict in (Verdict.NOT_READY, Verdict.DRAINING, Verdict.TRIPPED):
-        assert not reason(verdict, Verdict.TOO_LONG)[1].startswith("context: ")
+        for hopeless in (Verdict.TOO_LONG, Verdict.WRONG_API):
+            assert reason(verdict, hopeless)[1].startswith("no worker")
 
 
 def test_open_circuits_say_why_and_stay_short() -> None:

@@ -237,6 +237,7 @@ async def test_a_body_that_cannot_be_pulled_is_picked_anew() -> None:
         (NONE_LEFT, 503, "overloaded"),
         (PickResult(Outcome.NO_WORKERS, "unknown", "gpt-9"), 404, "model_not_found"),
         (PickResult(Outcome.NO_WORKERS, "context: 2 too short", "m"), 400, "context_length_exceeded"),
+        (PickResult(Outcome.NO_WORKERS, "api: 1 of another API", "m"), 400, "unsupported_api"),
         (PickResult(Outcome.BAD_REQUEST, "not JSON"), 400, None),
         (PickResult(Outcome.POLICY_REJECTED, "quota: used up", "m"), 429, "rate_limit_exceeded"),
     ],
