@@ -1,8 +1,9 @@
 """`kinference demo --once`: the first thing a newcomer runs."""
 
 import re
+import signal
 
-from tests.e2e.processes import run
+from tests.e2e.processes import process, run
 
 
 def test_the_demo_beats_round_robin_on_the_same_traffic() -> None:
@@ -15,3 +16,12 @@ def test_the_demo_beats_round_robin_on_the_same_traffic() -> None:
     (our_hits, our_p99), (their_hits, their_p99) = rows["expected_latency"], rows["round_robin"]
     assert our_hits > their_hits
     assert our_p99 < their_p99
+
+
+def test_an_interrupt_amid_the_traffic_ends_it_without_a_trace() -> None:
+    with process("demo") as running:
+        running.wait_for(r"20/\d+ requests")
+        running.popen.send_signal(signal.SIGINT)
+        code, output = running.finish()
+    assert code == 130
+    assert "Traceback" not in output

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 from random import Random
 
 import msgspec
@@ -30,4 +31,7 @@ async def drive(args: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(drive(arguments().parse_args()))
+    try:
+        asyncio.run(drive(arguments().parse_args()))
+    except* BrokenPipeError:
+        os._exit(1)  # whoever read the answers is gone: there is nobody to tell, and no stdout left to flush

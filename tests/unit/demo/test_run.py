@@ -29,3 +29,13 @@ async def test_a_failing_client_is_told_and_fails_the_demo() -> None:
         await Demo(DemoOptions(once=True, engines=1, workload=impossible), Console(file=screen, width=100)).run() == 1
     )
     assert "failed: the client process failed" in screen.getvalue()
+
+
+async def test_where_no_table_can_be_drawn_each_progress_line_names_its_policy() -> None:
+    screen = StringIO()
+    brisk = Workload(
+        agents=1, sessions_per_agent=10, turns=2, system_words=10, question_words=5, answer_tokens=2, think_s=0.1
+    )
+    await Demo(DemoOptions(once=True, engines=1, speed=20, workload=brisk), Console(file=screen, width=100)).run()
+    assert "[expected_latency] 20/20 requests" in screen.getvalue()
+    assert "[round_robin] 20/20 requests" in screen.getvalue()
