@@ -15,6 +15,7 @@ DECLARATIONS = {
     "core/request.py": "what routing knows of a request, fields only",
     "wire/exchange.py": "a Protocol; the two functions beside it are tested with the carrier",
     "wire/rpc.py": "a Protocol, tested with the carrier",
+    "wire/server_options.py": "limits, fields only; tested with the carriers that keep them",
 }
 """Files without a test file of their own, each with the reason."""
 

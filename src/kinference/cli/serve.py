@@ -14,6 +14,7 @@ from kinference.config.watch import Reloader
 from kinference.observe.logs import LEVELS, LogFormat, configure_logs
 from kinference.runtime.exposure import refuse_exposure
 from kinference.runtime.serve import ServeOptions, serve
+from kinference.runtime.wires import Wire
 
 EXAMPLE = """\
 examples:
@@ -38,6 +39,12 @@ def add(verbs: Verbs) -> None:
     source.add_argument("--engine", action="append", metavar="URL", help="an engine, http://HOST:PORT; may be repeated")
     parser.add_argument("--ports-file", type=Path, metavar="PATH", help="write the ports in use there, as JSON")
     parser.add_argument("--insecure", action="store_true", help="allow listening off loopback without credentials")
+    parser.add_argument(
+        "--wire",
+        choices=[wire.value for wire in Wire],
+        default=Wire.LIBRARY.value,
+        help="what carries requests: our own code, or the libraries it is held against; default %(default)s",
+    )
     parser.add_argument("--log-format", choices=[kind.value for kind in LogFormat], default=LogFormat.TEXT.value)
     parser.add_argument("--log-level", choices=LEVELS, default="info")
     parser.set_defaults(run=run)
@@ -57,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"kinference: note: {line}", file=sys.stderr)
     refuse_exposure(config, insecure=args.insecure)
     reloader = Reloader(args.config, environ, config) if args.config else None
-    uvloop.run(serve(ServeOptions(config, _announce, args.config, reloader, args.ports_file)))
+    uvloop.run(serve(ServeOptions(config, _announce, args.config, reloader, args.ports_file, Wire(args.wire))))
     return 0
 
 

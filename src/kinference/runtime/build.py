@@ -26,8 +26,8 @@ from kinference.runtime.clock import SystemClock
 from kinference.runtime.directory import FleetDirectory
 from kinference.runtime.rules import apply, routing_rules
 from kinference.runtime.views import decision_views, endpoint_views, unready_reason
-from kinference.wire.aiohttp_server import AiohttpServer
-from kinference.wire.exchange import Handler
+from kinference.runtime.wires import Wire, http_server
+from kinference.wire.exchange import Handler, HttpServer
 from kinference.wire.grpcio_server import GrpcioLimits, GrpcioServer
 
 
@@ -36,8 +36,8 @@ class Servers:
     """What listens."""
 
     picker: GrpcioServer
-    gateway: AiohttpServer
-    admin: AiohttpServer
+    gateway: HttpServer
+    admin: HttpServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,10 @@ class Parts:
     upstream: Upstream
     watcher: FleetWatcher
     timer: ReclaimTimer
+    wire: Wire
 
 
-def build_parts(config: Config, upstream: Upstream) -> Parts:
+def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
     """The decision core with everything that feeds it."""
     clock, metrics, fleet = SystemClock(), Metrics(), Fleet()
     rng = Random(config.routing.seed)
@@ -62,7 +63,7 @@ def build_parts(config: Config, upstream: Upstream) -> Parts:
     apply(config, router, fleet)
     desk = Desk(router, picker_limits(config), clock, metrics, SystemRandom())
     watcher = FleetWatcher(fleet, upstream, clock, Random(config.routing.seed))
-    return Parts(clock, metrics, fleet, router, desk, upstream, watcher, ReclaimTimer(desk, clock))
+    return Parts(clock, metrics, fleet, router, desk, upstream, watcher, ReclaimTimer(desk, clock), wire)
 
 
 def picker_limits(config: Config) -> PickerLimits:
@@ -139,6 +140,6 @@ def build_servers(config: Config, parts: Parts, gateway: Handler) -> Servers:
     limits = GrpcioLimits(chunk_bytes_max=config.limits.chunk_max_bytes)
     return Servers(
         picker=GrpcioServer(str(config.listen.picker), [picker_service(parts.desk)], limits),
-        gateway=AiohttpServer(gateway, parts.clock),
-        admin=AiohttpServer(build_admin(parts).handle, parts.clock),
+        gateway=http_server(parts.wire, gateway, parts.clock),
+        admin=http_server(parts.wire, build_admin(parts).handle, parts.clock),
     )

@@ -12,6 +12,7 @@ from kinference.config.watch import Reloader, watch_file
 from kinference.errors import ConfigError
 from kinference.runtime.service import Service, running, write_ports
 from kinference.runtime.signals import STOPPING, each, requested
+from kinference.runtime.wires import Wire
 
 _log = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ class ServeOptions:
     """The configuration's file, watched for changes."""
     reloader: Reloader | None = None
     ports_file: Path | None = None
+    wire: Wire = Wire.LIBRARY
 
 
 async def serve(options: ServeOptions) -> None:
@@ -34,7 +36,7 @@ async def serve(options: ServeOptions) -> None:
 
     Raises ConfigError when a port cannot be had.
     """
-    async with running(options.config) as service:
+    async with running(options.config, options.wire) as service:
         with requested(*STOPPING) as stop, requested(signal.SIGHUP) as hangup:
             await service.settled()
             if options.ports_file is not None:

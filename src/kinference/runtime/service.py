@@ -16,7 +16,7 @@ from kinference.ids import Seconds
 from kinference.runtime.build import Parts, build_gateway, build_parts, build_servers
 from kinference.runtime.lag import watch_lag
 from kinference.runtime.rules import apply
-from kinference.wire.aiohttp_upstream import AiohttpUpstream
+from kinference.runtime.wires import Wire, http_upstream
 from kinference.wire.exchange import Exchange
 
 DRAIN_POLL: Seconds = 0.05
@@ -99,11 +99,11 @@ def _naming(key: str, address: HostPort) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def running(config: Config) -> AsyncIterator[Service]:
+async def running(config: Config, wire: Wire = Wire.LIBRARY) -> AsyncIterator[Service]:
     """A service that listens, watches its fleet and reclaims what callers leave behind, until the block is left."""
     async with AsyncExitStack() as stack:
-        upstream = await stack.enter_async_context(AiohttpUpstream())
-        parts = build_parts(config, upstream)
+        upstream = await stack.enter_async_context(http_upstream(wire))
+        parts = build_parts(config, upstream, wire)
         service = Service(config, parts)
         stack.push_async_callback(service.drain, 0)
         await service.listen()

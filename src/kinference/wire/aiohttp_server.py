@@ -4,7 +4,6 @@ import asyncio
 import logging
 import struct
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from socket import SO_LINGER, SOL_SOCKET
 
 from aiohttp import web
@@ -16,23 +15,12 @@ from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.ports import Clock, Headers
 from kinference.wire.exchange import Exchange, Handler, header
+from kinference.wire.server_options import HttpServerOptions
 
 _log = logging.getLogger(__name__)
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _CANCELLED_GRACE: Seconds = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class HttpServerOptions:
-    """What the server takes from a client before any handler sees it."""
-
-    field_bytes_max: int = 64 * 1024
-    """Longest request line and longest header field."""
-    fields_max: int = 128
-    keepalive: Seconds = 75.0
-    """How long a connection may sit without a complete request head."""
-    backlog: int = 1024
 
 
 class AiohttpServer:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol, TypeAlias
 
+from kinference.ids import Seconds
 from kinference.ports import Headers
 
 
@@ -55,6 +56,22 @@ class Exchange(Protocol):
 
     def abort(self) -> None:
         """Break the connection off, so that the client cannot take what it got for a complete answer."""
+        ...
+
+
+class HttpServer(Protocol):
+    """A listening port. Made from a handler."""
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the bound port, which matters for port 0. Raises OSError when the port is taken."""
+        ...
+
+    async def drain(self, timeout: Seconds) -> None:
+        """Take nothing new, let what is in flight finish for so long, then close."""
+        ...
+
+    async def close(self) -> None:
+        """Stop listening, cancel the handlers in flight, close every connection."""
         ...
 
 

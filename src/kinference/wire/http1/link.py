@@ -1,0 +1,154 @@
+"""One connection to a destination: a request out, its answer in, and how it failed if it did."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import cast
+
+from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
+from kinference.ids import Seconds
+from kinference.wire.http1.deadlines import NEVER, Deadlines
+from kinference.wire.http1.replies import NotHttp, ReplyReader
+
+_UNREAD_MAX = 256 * 1024
+"""Bytes of an answer that may wait for whoever reads it before the destination is made to wait."""
+
+
+class Link(asyncio.Protocol):
+    """A connection, kept between requests. Its user asks, waits for the head, takes pieces and waits between them."""
+
+    def __init__(self, origin: str, deadlines: Deadlines) -> None:
+        self.origin = origin
+        self.reply = ReplyReader()
+        self.deadline = NEVER
+        self._deadlines = deadlines
+        self._transport: asyncio.Transport | None = None
+        self._failure: KinferenceError | None = None
+        self._news: asyncio.Future[None] | None = None
+        self._patience: Seconds = NEVER
+        self._is_holding = False
+        self._is_closed = False
+
+    # --- the transport's calls -------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has no such base class
+        self._deadlines.watch(self)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self.reply.feed(data)
+        except NotHttp:
+            why = "broke its answer off" if self.reply.status else "answered with something other than HTTP"
+            self._fail(UpstreamCut(f"{self.origin} {why}"))
+            return
+        if self.reply.is_complete:
+            if not self.reply.is_reusable and self._news is None:
+                self.close()
+        elif not self._is_holding and sum(map(len, self.reply.pieces)) > _UNREAD_MAX:
+            self._is_holding = True
+            self._transport_now.pause_reading()
+        self._tell()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_closed = True
+        self._deadlines.forget(self)
+        was_whole = self.reply.is_complete
+        if not self.reply.end() or (exc is not None and not was_whole):  # a reset ends nothing cleanly
+            self._fail(self._cut())
+        self._tell()
+
+    def _cut(self) -> KinferenceError:
+        if not self.reply.has_begun:
+            return UpstreamUnreachable(f"{self.origin} closed the connection without an answer")
+        if not self.reply.status:
+            return UpstreamCut(f"{self.origin} broke off inside the head of its answer")
+        return UpstreamCut(f"{self.origin} broke its answer off")
+
+    def expire(self) -> None:
+        """Nothing has come for too long, or nobody has needed the connection."""
+        if self._news is None:
+            self.close()
+        elif self.reply.status:
+            self._fail(UpstreamTimeout(f"{self.origin} fell silent for {self._patience:g} s mid-answer"))
+        else:
+            self._fail(UpstreamTimeout(f"{self.origin} sent nothing for {self._patience:g} s"))
+
+    # --- its user's calls ------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request may go out over it."""
+        return not self._is_closed and self.reply.is_reusable and not self._transport_now.is_closing()
+
+    def ask(self, pieces: Sequence[bytes], *, to_head: bool) -> None:
+        """Send a request."""
+        self.reply.expect(to_head=to_head)
+        self._transport_now.writelines(pieces)
+
+    async def head(self, patience: Seconds) -> None:
+        """Wait for the head of the answer. Raises UpstreamUnreachable, UpstreamCut or UpstreamTimeout."""
+        while not self.reply.status:
+            await self._wait(patience)
+
+    def take(self) -> bytes:
+        """What has come of the body since the last time, b"" for nothing."""
+        pieces = self.reply.pieces
+        if not pieces:
+            return b""
+        self.reply.pieces = []
+        if self._is_holding and not self._is_closed:
+            self._is_holding = False
+            self._transport_now.resume_reading()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def more(self, patience: Seconds) -> None:
+        """Wait for something to take, or for the end. Raises UpstreamCut or UpstreamTimeout."""
+        if not self.reply.is_complete:
+            await self._wait(patience)
+
+    async def _wait(self, patience: Seconds) -> None:
+        self._raise_failure()
+        self._patience = patience
+        self._deadlines.give(self, patience)
+        self._news = asyncio.get_running_loop().create_future()
+        try:
+            await self._news
+        finally:
+            self._news, self.deadline = None, NEVER
+        if not self.reply.pieces:
+            self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def keep(self, idle: Seconds) -> bool:
+        """Keep it for the next request. False when that cannot be: it is closed then."""
+        reply = self.reply
+        sent_all = not self._is_closed and self._transport_now.get_write_buffer_size() == 0
+        if self._is_holding or not (reply.is_complete and sent_all and self.is_open):
+            self.close()
+            return False
+        self._deadlines.give(self, idle)
+        return True
+
+    def close(self) -> None:
+        """Close it at once; harmless when it is closed."""
+        self._is_closed = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def _transport_now(self) -> asyncio.Transport:
+        assert self._transport is not None, "used after it was connected"
+        return self._transport
+
+    def _fail(self, failure: KinferenceError) -> None:
+        if self._failure is None:
+            self._failure = failure
+        self.close()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)

@@ -1,0 +1,126 @@
+"""A destination's bytes in; the head and the body of its answer out. No socket in sight.
+
+llhttp parses, in its strict mode; on top come limits, interim answers, and answers to HEAD, which have no body
+whatever their head says.
+"""
+
+import httptools
+
+from kinference.ports import Headers
+
+_FIELD_BYTES_MAX = 64 * 1024
+"""Longest head; also longest trailers and longest chunk extension."""
+_FIELDS_MAX = 256
+_INTERIM_BELOW = 200
+_SWITCHING = 101
+
+
+class NotHttp(Exception):
+    """What came is no answer that can be understood."""
+
+
+class ReplyReader:
+    """The answers on one connection, one after the other: `expect` each before its bytes are fed."""
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._quiet_bytes = 0
+        self._is_to_head = False
+        self._ends_with_connection = False
+        self.pieces: list[bytes] = []
+        """Of the body, in order; whoever reads them takes them out."""
+        self.status = 0
+        """0 until the head is complete."""
+        self.headers: Headers = ()
+        self.has_begun = False
+        """Whether any byte of the answer has come."""
+        self.is_complete = True
+        """Whether the answer has come to its end; also before the first one."""
+        self.is_reusable = True
+        """Whether another answer may follow on the connection."""
+
+    def expect(self, *, to_head: bool) -> None:
+        """A request has been sent."""
+        if self._is_to_head:  # the parser still waits for a body that never comes
+            self._parser = httptools.HttpResponseParser(self)
+        self._is_to_head = to_head
+        self.pieces = []
+        self.status, self.headers = 0, ()
+        self.has_begun = self.is_complete = self._ends_with_connection = False
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes in. Raises NotHttp."""
+        if self._is_unasked():
+            self.is_reusable = False
+            return
+        self.has_begun = True
+        status, pieces = self.status, len(self.pieces)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            raise NotHttp from None
+        except httptools.HttpParserError:
+            if not self._is_unasked():
+                raise NotHttp from None
+            self.is_reusable = False
+        self._limit(len(data), progressed=self.is_complete or self.status != status or len(self.pieces) > pieces)
+
+    def _is_unasked(self) -> bool:
+        return self.is_complete
+
+    def _limit(self, fed: int, *, progressed: bool) -> None:
+        self._quiet_bytes = 0 if progressed else self._quiet_bytes + fed
+        if self._quiet_bytes > _FIELD_BYTES_MAX:
+            raise NotHttp
+
+    def end(self) -> bool:
+        """The connection ended. Whether the answer is complete thereby."""
+        self.is_reusable = False
+        self.is_complete = self.is_complete or self._ends_with_connection
+        return self.is_complete
+
+    # --- called by the parser --------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._fields = []
+        if self.is_complete:
+            self.is_reusable = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.status:
+            return  # a trailer, or a field of an answer that nobody asked for
+        if len(self._fields) >= _FIELDS_MAX:
+            raise NotHttp
+        self._fields.append((name.lower(), value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        if self.status:
+            return
+        status: int = self._parser.get_status_code()
+        if status < _INTERIM_BELOW and status != _SWITCHING:
+            return
+        self._check_framing()
+        self.status, self.headers = status, self._fields
+        if self._is_to_head:
+            self.is_reusable = self._parser.should_keep_alive() and not self._ends_with_connection
+            self.is_complete = True
+
+    def _check_framing(self) -> None:
+        """Read how the body ends; a coding that we cannot undo, or undo differently than others would, is refused."""
+        is_framed = False
+        for name, value in self._fields:
+            if name == b"transfer-encoding" and value.lower() != b"chunked":
+                raise NotHttp
+            is_framed = is_framed or name in {b"transfer-encoding", b"content-length"}
+        self._ends_with_connection = not is_framed and not self._is_to_head
+
+    def on_body(self, piece: bytes) -> None:
+        if not self.is_complete:
+            self.pieces.append(piece)
+
+    def on_message_complete(self) -> None:
+        if not self.status or self.is_complete:
+            return  # an interim answer
+        self.is_complete = True
+        self.is_reusable = self.is_reusable and self._parser.should_keep_alive()

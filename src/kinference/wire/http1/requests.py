@@ -1,0 +1,187 @@
+"""A client's bytes in; request heads, body pieces and ends out, or what is wrong with them. No socket in sight.
+
+llhttp parses, in its strict mode: it refuses two framings or two lengths, folded fields, bare line feeds, space before
+a colon, control bytes. On top come the checks that it leaves to its user, and every limit.
+"""
+
+from enum import Enum, auto
+from typing import TypeAlias
+
+import httptools
+import msgspec
+
+from kinference.ports import Headers
+from kinference.wire.server_options import HttpServerOptions
+
+_VERSIONS = frozenset({"1.0", "1.1"})
+
+
+class RequestHead(msgspec.Struct, frozen=True):
+    """Everything of a request before its body."""
+
+    method: str
+    target: str
+    headers: Headers
+    is_http_1_1: bool
+    keeps_alive: bool
+    has_body: bool
+
+
+class Malformed(msgspec.Struct, frozen=True):
+    """What cannot be read as a request. Nothing is read after it."""
+
+    status: int
+    text: str
+
+
+class End(Enum):
+    """The last byte of a request has been read."""
+
+    OF_REQUEST = auto()
+
+
+Event: TypeAlias = RequestHead | bytes | End | Malformed
+
+_MALFORMED = Malformed(400, "malformed request")
+_TOO_LARGE = Malformed(431, "request head too large")
+
+
+class _Refused(Exception):
+    """Stops the parser; the reason is in the reader."""
+
+
+class RequestReader:
+    """The requests of one connection, one after the other."""
+
+    def __init__(self, options: HttpServerOptions) -> None:
+        self._options = options
+        self._parser = httptools.HttpRequestParser(self)
+        self._events: list[Event] = []
+        self._refusal = _MALFORMED
+        self._target = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._pieces: list[bytes] = []
+        self._framing = b""
+        self._in_body = False
+        self._is_last = False
+        self._replays_head = False
+        self._quiet_bytes = 0
+        """Bytes fed since something last came out: of a head, of trailers or of chunk extensions."""
+        self.is_within_head = False
+        """Whether part of a head has come, and not all of it."""
+        self.is_over = False
+        """Whether nothing more is read: after the last request that the client announced, or a malformed one."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """What these bytes complete. The pieces of a body that came together go out as one."""
+        if self.is_over:
+            return []
+        events: list[Event] = []
+        self._events = events
+        self._quiet_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._flush()
+            return [*events, *self._without_upgrade(data[upgrade.args[0] :])]
+        except httptools.HttpParserError:
+            self._flush()
+            if not self.is_over:  # what follows an announced end is nobody's business
+                self._fail(self._refusal)
+            return events
+        self._flush()
+        if events:
+            self._quiet_bytes = 0
+        elif self._quiet_bytes > self._options.field_bytes_max:
+            self._fail(_TOO_LARGE)
+        return events
+
+    def _fail(self, refusal: Malformed) -> None:
+        self._events.append(refusal)
+        self.is_over = True
+
+    def _flush(self) -> None:
+        if self._pieces:
+            self._events.append(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
+            self._pieces = []
+
+    def _without_upgrade(self, rest: bytes) -> list[Event]:
+        """Go on as HTTP/1.1, which a server may: the parser alone would take the body for another protocol's bytes."""
+        self._parser = httptools.HttpRequestParser(self)
+        self._replays_head = True
+        return self.feed(b"POST / HTTP/1.1\r\n" + self._framing + b"\r\n" + rest)
+
+    # --- called by the parser --------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if not self._replays_head:
+            self._target, self._fields, self._in_body, self.is_within_head = b"", [], False, True
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_body:
+            return  # a trailer, which nobody here asks for
+        if len(self._fields) >= self._options.fields_max:
+            self._refusal = _TOO_LARGE
+            raise _Refused
+        self._fields.append((name.lower(), value.rstrip(b" \t") if name != b"transfer-encoding" else value))
+
+    def on_headers_complete(self) -> None:
+        if self._replays_head:
+            self._replays_head = False
+            return
+        self._in_body, self.is_within_head = True, False
+        self._events.append(self._head())
+
+    def on_body(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+
+    def on_message_complete(self) -> None:
+        if self._parser.should_upgrade():
+            return
+        self._flush()
+        self._events.append(End.OF_REQUEST)
+        self._in_body = False
+        self.is_over = self._is_last
+
+    # --- the head --------------------------------------------------------------------------------
+
+    def _head(self) -> RequestHead:
+        version, method = self._parser.get_http_version(), self._parser.get_method().decode("ascii")
+        if self._quiet_bytes > self._options.field_bytes_max:  # all that was fed, so look closer
+            self._check_size()
+        if version not in _VERSIONS or method == "CONNECT" or b"#" in self._target:
+            raise _Refused
+        if self._target == b"*" and method != "OPTIONS":
+            raise _Refused
+        is_http_1_1 = version == "1.1"
+        has_body = self._check_framing(is_http_1_1)
+        keeps_alive = self._parser.should_keep_alive()
+        self._is_last = not keeps_alive
+        target = self._target.decode("ascii")
+        return RequestHead(method, target, self._fields, is_http_1_1, keeps_alive, has_body)
+
+    def _check_size(self) -> None:
+        size = len(self._target) + sum(len(name) + len(value) for name, value in self._fields)
+        if size > self._options.field_bytes_max:
+            self._refusal = _TOO_LARGE
+            raise _Refused
+
+    def _check_framing(self, is_http_1_1: bool) -> bool:
+        """Whether a body follows. One host, and one framing that nobody between us and the client reads otherwise."""
+        hosts, framing, has_body = 0, b"", False
+        for name, value in self._fields:
+            if name == b"host":
+                hosts += 1
+            elif name == b"content-length":
+                framing, has_body = b"content-length: " + value + b"\r\n", value.strip(b"0") != b""
+            elif name == b"transfer-encoding":
+                if framing or value.lower() != b"chunked" or not is_http_1_1:
+                    raise _Refused
+                framing, has_body = b"transfer-encoding: chunked\r\n", True
+        if hosts > 1 or (is_http_1_1 and not hosts):
+            raise _Refused
+        self._framing = framing
+        return has_body

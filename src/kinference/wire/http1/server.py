@@ -1,0 +1,69 @@
+"""Our own HTTP/1.1 server carrier: listens, and calls the handler for each request."""
+
+import asyncio
+
+from kinference.ids import Seconds
+from kinference.ports import Clock
+from kinference.wire.exchange import Handler
+from kinference.wire.http1.connection import Connection, Site
+from kinference.wire.http1.deadlines import Deadlines
+from kinference.wire.server_options import HttpServerOptions
+
+
+class Http1Server:
+    """Listens, and calls the handler for each request."""
+
+    def __init__(self, handler: Handler, clock: Clock, options: HttpServerOptions | None = None) -> None:
+        self._handler, self._clock, self._options = handler, clock, options or HttpServerOptions()
+        self._listener: asyncio.Server | None = None
+        self._site: Site | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the bound port, which matters for port 0. Raises OSError when the port is taken."""
+        site = self._open()
+        loop, backlog = site.loop, self._options.backlog
+        self._listener = await loop.create_server(lambda: Connection(site), host, port, backlog=backlog)
+        bound: int = self._listener.sockets[0].getsockname()[1]
+        return bound
+
+    async def start_unix(self, path: str) -> None:
+        """Listen on a Unix socket instead. Raises OSError."""
+        site = self._open()
+        loop, backlog = site.loop, self._options.backlog
+        self._listener = await loop.create_unix_server(lambda: Connection(site), path, backlog=backlog)
+
+    def _open(self) -> Site:
+        loop = asyncio.get_running_loop()
+        self._site = Site(self._handler, self._clock, self._options, loop, Deadlines(loop))
+        return self._site
+
+    async def drain(self, timeout: Seconds) -> None:
+        """Take nothing new, let what is in flight finish for so long, then close."""
+        site = self._stop_listening()
+        if site is None:
+            return
+        for connection in tuple(site.connections):
+            connection.end_if_idle()
+        if site.handlers:
+            await asyncio.wait(site.handlers, timeout=timeout)
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop listening, cancel the handlers in flight, close every connection."""
+        site = self._stop_listening()
+        if site is None:
+            return
+        for work in site.handlers:
+            work.cancel()
+        if site.handlers:
+            await asyncio.wait(site.handlers)
+        for connection in tuple(site.connections):
+            connection.close()
+        site.deadlines.close()
+
+    def _stop_listening(self) -> Site | None:
+        if self._listener is not None:
+            self._listener.close()
+        if self._site is not None:
+            self._site.is_draining = True
+        return self._site

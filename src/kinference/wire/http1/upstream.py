@@ -1,0 +1,168 @@
+"""Our own HTTP/1.1 client carrier: `ports.Upstream` over a pool of keep-alive connections."""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from kinference.errors import UpstreamUnreachable
+from kinference.ports import Headers, Upstream, UpstreamAnswer, UpstreamRequest
+from kinference.wire.http1.deadlines import Deadlines
+from kinference.wire.http1.link import Link
+from kinference.wire.http1.pool import Pool
+
+_JOIN_BYTES_MAX = 16 * 1024
+"""Bodies up to here leave in one buffer with the head; larger ones are not copied."""
+_OURS = frozenset({b"content-length", b"transfer-encoding", b"connection"})
+_BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Http1Upstream(Upstream):
+    """HTTP connections to destinations. Made inside a running event loop; closed by leaving its context."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._deadlines = Deadlines(self._loop)
+        self._pool = Pool()
+        self._tls = tls
+        self._in_use: set[Link] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        self._pool.close()
+        for link in tuple(self._in_use):
+            link.close()
+        self._deadlines.close()
+
+    async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
+        pieces = _wire(request)
+        link = self._pool.take(request.origin)
+        if link is not None:
+            try:
+                return await self._ask(link, pieces, request)
+            except UpstreamUnreachable:
+                pass  # closed at the far end meanwhile; nothing of it was served
+        link = await self._connect(request)
+        return await self._ask(link, pieces, request)
+
+    async def _ask(self, link: Link, pieces: list[bytes], request: UpstreamRequest) -> UpstreamAnswer:
+        self._in_use.add(link)
+        try:
+            link.ask(pieces, to_head=request.method == "HEAD")
+            await link.head(request.timeouts.first_byte)
+        except BaseException:
+            self._in_use.discard(link)
+            link.close()
+            raise
+        return _Http1Answer(self, link, request)
+
+    def give_back(self, link: Link) -> None:
+        """An answer is done with."""
+        self._in_use.discard(link)
+        self._pool.give(link)
+
+    async def _connect(self, request: UpstreamRequest) -> Link:
+        origin, patience = request.origin, request.timeouts.connect
+        try:
+            async with asyncio.timeout(patience):
+                return await self._open(origin)
+        except TimeoutError:
+            raise UpstreamUnreachable(f"{origin} did not accept a connection in {patience:g} s") from None
+        except socket.gaierror:
+            raise UpstreamUnreachable(f"{origin} has no known address") from None
+        except OSError as error:
+            raise UpstreamUnreachable(f"{origin} is unreachable: {_why(error)}") from None
+        except ValueError:
+            raise UpstreamUnreachable(f"{origin} is not a usable address") from None
+
+    async def _open(self, origin: str) -> Link:
+        url = urlsplit(origin)
+        if url.scheme == "unix":
+            _, link = await self._loop.create_unix_connection(lambda: Link(origin, self._deadlines), url.path)
+            return link
+        if url.scheme not in _DEFAULT_PORTS or not url.hostname:
+            raise ValueError(origin)
+        tls = self._tls_context() if url.scheme == "https" else None
+        port = url.port or _DEFAULT_PORTS[url.scheme]
+        _, link = await self._loop.create_connection(lambda: Link(origin, self._deadlines), url.hostname, port, ssl=tls)
+        return link
+
+    def _tls_context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+
+class _Http1Answer(UpstreamAnswer):
+    def __init__(self, upstream: Http1Upstream, link: Link, request: UpstreamRequest) -> None:
+        self._upstream = upstream
+        self._link: Link | None = link
+        self._patience = request.timeouts.between_chunks
+        self._status, self._headers = link.reply.status, link.reply.headers
+
+    @property
+    def status(self) -> int:
+        return self._status
+
+    @property
+    def headers(self) -> Headers:
+        return self._headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while (link := self._link) is not None:
+            if chunk := link.take():
+                yield chunk
+            elif link.reply.is_complete:
+                return
+            else:
+                await link.more(self._patience)
+
+    async def close(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            self._upstream.give_back(link)
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate does not verify, {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return "no TLS connection could be made"
+    return os.strerror(error.errno).lower() if error.errno else "connection failed"
+
+
+def _wire(request: UpstreamRequest) -> list[bytes]:
+    """The request as buffers to write one after the other."""
+    length = sum(map(len, request.body))
+    fields = [b"%b: %b" % field for field in request.headers if field[0] not in _OURS]
+    line = f"{request.method} {request.target} HTTP/1.1"
+    lines = [line.encode("latin-1"), b"host: " + _host(request.origin), *fields]
+    if length or request.method not in _BODILESS:
+        lines.append(b"content-length: %d" % length)
+    head = b"\r\n".join([*lines, b"", b""])
+    if head.count(b"\n") != len(lines) + 1 or head.count(b"\r") != len(lines) + 1 or line.count(" ") != 2:  # noqa: PLR2004 - method, target, version
+        raise UpstreamUnreachable(f"{request.origin} cannot be sent a target or a field with a line break in it")
+    if length <= _JOIN_BYTES_MAX:
+        return [b"".join([head, *request.body])]
+    return [head, *request.body]
+
+
+def _host(origin: str) -> bytes:
+    scheme, _, host = origin.partition("://")
+    if scheme == "unix":
+        return b"localhost"
+    default = f":{_DEFAULT_PORTS.get(scheme)}"
+    return host.removesuffix(default).encode("idna" if not host.isascii() else "ascii")

@@ -1,0 +1,192 @@
+"""What a handler may do with an exchange, on a line that only notes what it is told."""
+
+import asyncio
+
+import pytest
+
+from kinference.errors import ClientGone
+from kinference.wire.exchange import respond
+from kinference.wire.http1.exchange import BODY_HELD_MAX, Http1Exchange
+from kinference.wire.http1.requests import RequestHead
+
+
+class NotedLine:
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.peer = "peer"
+        self.is_draining = self.is_lost = self.is_congested = False
+        self.is_held = self.is_turned_over = self.is_reset = False
+        self.may_go_on = asyncio.Event()
+
+    def send(self, piece: bytes) -> None:
+        self.sent.append(piece)
+
+    async def drained(self) -> None:
+        await self.may_go_on.wait()
+
+    def date(self) -> bytes:
+        return b"date: now\r\n"
+
+    def hold_reading(self) -> None:
+        self.is_held = True
+
+    def go_on_reading(self) -> None:
+        self.is_held = False
+
+    def turn_over(self) -> None:
+        self.is_turned_over = True
+
+    def reset(self) -> None:
+        self.is_reset = True
+
+
+def exchange_on(
+    line: NotedLine, method: str = "GET", *, is_received: bool = True, is_http_1_1: bool = True
+) -> Http1Exchange:
+    head = RequestHead(method, "/p?q=1", [(b"host", b"h")], is_http_1_1, True, not is_received)
+    made = Http1Exchange(line, head, 5.0)
+    made.is_received = is_received
+    return made
+
+
+async def test_the_request_is_told_as_it_came() -> None:
+    exchange = exchange_on(NotedLine())
+    assert (exchange.method, exchange.path, exchange.query) == ("GET", "/p", "q=1")
+    assert (exchange.peer, exchange.accepted_at, exchange.headers) == ("peer", 5.0, [(b"host", b"h")])
+
+
+async def test_a_whole_answer_is_head_and_body_and_the_next_ones_turn() -> None:
+    line = NotedLine()
+    await respond(exchange_on(line), 200, b"hello", b"text/plain")
+    assert b"".join(line.sent) == (
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n"
+        b"date: now\r\nserver: kinference\r\n\r\nhello"
+    )
+    assert line.is_turned_over
+
+
+async def test_an_answer_without_a_length_is_chunked() -> None:
+    line = NotedLine()
+    exchange = exchange_on(line)
+    await exchange.start(200, ())
+    await exchange.write(b"a")
+    await exchange.write(b"")
+    await exchange.finish()
+    assert line.sent[1:] == [b"1\r\na\r\n", b"0\r\n\r\n"]
+
+
+@pytest.mark.parametrize(("draining", "received"), [(True, True), (False, False)])
+async def test_a_connection_that_cannot_go_on_says_so(draining: bool, received: bool) -> None:
+    line = NotedLine()
+    line.is_draining = draining
+    exchange = exchange_on(line, is_received=received)
+    await exchange.start(200, ((b"content-length", b"0"),))
+    assert b"connection: close\r\n" in line.sent[0]
+    assert exchange.must_close
+
+
+@pytest.mark.parametrize("chunks", [(b"12345", b"6"), (b"1",)])
+async def test_a_promised_length_is_kept(chunks: tuple[bytes, ...]) -> None:
+    exchange = exchange_on(NotedLine())
+    await exchange.start(200, ((b"content-length", b"5"),))
+
+    async def answer() -> None:
+        for chunk in chunks:
+            await exchange.write(chunk)
+        await exchange.finish()
+
+    with pytest.raises(AssertionError, match="content-length promised"):
+        await answer()
+
+
+async def test_a_writer_waits_for_a_slow_client() -> None:
+    line = NotedLine()
+    exchange = exchange_on(line)
+    await exchange.start(200, ())
+    line.is_congested = True
+    async with asyncio.TaskGroup() as group:
+        writing = group.create_task(exchange.write(b"x"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not writing.done()
+        line.may_go_on.set()
+
+
+async def test_a_lost_client_is_gone_for_every_step() -> None:
+    line = NotedLine()
+    exchange = exchange_on(line)
+    line.is_lost = True
+    with pytest.raises(ClientGone):
+        await exchange.start(200, ())
+    line.is_lost = False
+    await exchange.start(200, ())
+    line.is_lost = True
+    with pytest.raises(ClientGone):
+        await exchange.write(b"x")
+    with pytest.raises(ClientGone):
+        await exchange.finish()
+
+
+async def test_a_body_comes_as_it_is_received_and_ends() -> None:
+    line = NotedLine()
+    exchange = exchange_on(line, is_received=False)
+    taken: list[bytes] = []
+
+    async def take() -> None:
+        async for piece in exchange.body():
+            taken.append(piece)  # noqa: PERF401 - what has been taken so far matters
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(take())
+        for piece in (b"a", b"b"):
+            exchange.receive(piece)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert taken == [b"a", b"b"]
+        exchange.end_body()
+
+
+async def test_a_body_held_over_the_limit_makes_the_client_wait_until_it_is_read() -> None:
+    line = NotedLine()
+    exchange = exchange_on(line, is_received=False)
+    held = []
+    for size in (BODY_HELD_MAX, 1):
+        exchange.receive(b"x" * size)
+        held.append(line.is_held)
+    await anext(exchange.body())
+    held.append(line.is_held)
+    assert held == [False, True, False]
+
+
+async def test_a_body_that_breaks_off_is_a_client_gone_after_what_came() -> None:
+    exchange = exchange_on(NotedLine(), is_received=False)
+    exchange.receive(b"a")
+    exchange.break_body()
+    body = exchange.body()
+    assert await anext(body) == b"a"
+    with pytest.raises(ClientGone):
+        await anext(body)
+
+
+async def test_breaking_off_resets_once() -> None:
+    line = NotedLine()
+    exchange = exchange_on(line)
+    await exchange.start(200, ())
+    exchange.abort()
+    assert line.is_reset
+    line.is_reset = False
+    exchange.abort()
+    assert not line.is_reset
+    with pytest.raises(ClientGone):
+        await exchange.write(b"x")
+
+
+async def test_a_probe_is_nothing_to_one_that_reads() -> None:
+    exchange = exchange_on(NotedLine())
+    assert exchange.probe() == b"HTTP/1.1 100 Continue\r\n\r\n"
+    await exchange.start(200, ())
+    assert exchange.probe() == b"0"
+    framed = exchange_on(NotedLine())
+    await framed.start(200, ((b"content-length", b"5"),))
+    assert framed.probe() == b""
+    assert exchange_on(NotedLine(), is_http_1_1=False).probe() == b""

@@ -1,0 +1,143 @@
+"""One connection to a destination, told by a fake transport what happens on it."""
+
+import asyncio
+
+import pytest
+
+from kinference.errors import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
+from kinference.wire.http1.deadlines import Deadlines
+from kinference.wire.http1.link import Link
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
+
+
+class FakeTransport:
+    def __init__(self) -> None:
+        self.written = b""
+        self.unsent = 0
+        self.is_reading = True
+        self.is_aborted = False
+        self.aborted = asyncio.Event()
+
+    def writelines(self, pieces: list[bytes]) -> None:
+        self.written += b"".join(pieces)
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def is_closing(self) -> bool:
+        return self.is_aborted
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def abort(self) -> None:
+        self.is_aborted = True
+        self.aborted.set()
+
+
+def linked() -> tuple[Link, FakeTransport]:
+    link, transport = Link("http://a:1", Deadlines(asyncio.get_running_loop())), FakeTransport()
+    link.connection_made(transport)  # type: ignore[arg-type] # all of a transport that is used
+    link.ask([b"GET /", b" HTTP/1.1"], to_head=False)
+    return link, transport
+
+
+async def test_a_request_goes_out_and_its_answer_comes_in_and_the_link_is_kept() -> None:
+    link, transport = linked()
+    assert transport.written == b"GET / HTTP/1.1"
+    link.data_received(HEAD + b"ab")
+    await link.head(1)
+    assert link.take() == b"ab"
+    assert link.take() == b""
+    link.data_received(b"cd")
+    assert link.take() == b"cd"
+    assert link.reply.is_complete
+    assert link.keep(4)
+    assert not transport.is_aborted
+
+
+async def test_pieces_that_waited_are_taken_together() -> None:
+    link, _ = linked()
+    for piece in (HEAD, b"a", b"bc"):
+        link.data_received(piece)
+    assert link.take() == b"abc"
+
+
+@pytest.mark.parametrize("why", ["unfinished", "unsent", "spoiled", "held"])
+async def test_a_link_that_may_not_be_used_again_is_closed(why: str) -> None:
+    link, transport = linked()
+    link.data_received(HEAD + (b"ab" if why == "unfinished" else b"abcd"))
+    if why == "unsent":
+        transport.unsent = 1
+    if why == "spoiled":
+        link.data_received(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+    if why == "held":
+        link.close()
+    assert not link.keep(4)
+    assert transport.is_aborted
+
+
+async def test_a_reader_that_lags_makes_the_destination_wait() -> None:
+    link, transport = linked()
+    link.data_received(b"HTTP/1.1 200 OK\r\ncontent-length: 9000000\r\n\r\n")
+    link.data_received(b"x" * 300_000)
+    assert not transport.is_reading
+    assert len(link.take()) == 300_000
+    assert transport.is_reading
+
+
+@pytest.mark.parametrize(
+    ("came", "error", "message"),
+    [
+        (b"", UpstreamUnreachable, "closed the connection without an answer"),
+        (b"HTTP/1.1 200 OK\r\n", UpstreamCut, "broke off inside the head"),
+        (HEAD + b"ab", UpstreamCut, "broke its answer off"),
+    ],
+)
+async def test_how_far_it_came_says_how_it_failed(came: bytes, error: type[Exception], message: str) -> None:
+    link, _ = linked()
+    if came:
+        link.data_received(came)
+    link.connection_lost(None)
+    assert link.take() == (b"ab" if came.endswith(b"ab") else b"")
+
+    async def read() -> None:
+        await link.head(1)
+        await link.more(1)
+
+    with pytest.raises(error, match=message):
+        await read()
+
+
+async def test_a_reset_is_no_end_of_an_answer() -> None:
+    link, _ = linked()
+    link.data_received(b"HTTP/1.1 200 OK\r\n\r\nhalf")
+    link.connection_lost(ConnectionResetError())
+    assert link.take() == b"half"
+    link, _ = linked()
+    link.data_received(b"HTTP/1.1 200 OK\r\n\r\nwhole")
+    link.connection_lost(None)
+    assert link.reply.is_complete
+
+
+async def test_silence_is_told_apart_by_when_it_began() -> None:
+    link, transport = linked()
+    with pytest.raises(UpstreamTimeout, match=r"sent nothing for 0\.01 s"):
+        await link.head(0.01)
+    assert transport.is_aborted
+    link, _ = linked()
+    link.data_received(HEAD)
+    with pytest.raises(UpstreamTimeout, match=r"fell silent for 0\.01 s mid-answer"):
+        await link.more(0.01)
+
+
+async def test_a_link_at_rest_is_closed_when_its_time_is_over() -> None:
+    link, transport = linked()
+    link.data_received(HEAD + b"abcd")
+    assert link.keep(0.01)
+    await transport.aborted.wait()
+    assert not link.is_open

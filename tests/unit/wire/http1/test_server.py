@@ -1,0 +1,65 @@
+"""Where the server listens, and how it stops."""
+
+import asyncio
+from pathlib import Path
+
+from kinference.wire.exchange import Exchange
+from kinference.wire.http1.server import Http1Server
+from tests.unit.wire.http1.serving import GET, RealClock, answer, connected, echo
+
+
+async def test_a_unix_socket_is_served(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    server = Http1Server(echo, RealClock())
+    await server.start_unix(path)
+    reader, writer = await asyncio.open_unix_connection(path)
+    writer.write(GET)
+    assert await answer(reader) == b"/ "
+    writer.close()
+    await server.close()
+
+
+async def test_ipv6_is_served_and_the_peer_told() -> None:
+    peers: list[str] = []
+
+    async def handler(exchange: Exchange) -> None:
+        peers.append(exchange.peer)
+        await echo(exchange)
+
+    server = Http1Server(handler, RealClock())
+    port = await server.start("::1", 0)
+    reader, writer = await asyncio.open_connection("::1", port)
+    writer.write(GET)
+    assert await answer(reader) == b"/ "
+    writer.close()
+    await server.close()
+    assert peers == ["::1"]
+
+
+async def test_a_handler_that_is_cut_short_after_its_head_leaves_no_whole_answer() -> None:
+    started = asyncio.Event()
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.start(200, ())
+        started.set()
+        await asyncio.Event().wait()
+
+    server = Http1Server(handler, RealClock())
+    port = await server.start("127.0.0.1", 0)
+    async with connected(port) as (reader, writer):
+        writer.write(b"GET / HTTP/1.0\r\n\r\n")
+        await started.wait()
+        await server.drain(0.01)
+        try:
+            raw = await reader.read()
+        except ConnectionResetError:
+            return
+    raise AssertionError(f"taken for complete: {raw!r}")
+
+
+async def test_a_server_stops_twice_without_harm_and_before_it_starts() -> None:
+    server = Http1Server(echo, RealClock())
+    await server.drain(1)
+    await server.start("127.0.0.1", 0)
+    await server.close()
+    await server.close()

@@ -1,0 +1,126 @@
+"""Where requests go and how they are written; what every carrier must do is in tests/conformance/http."""
+
+import asyncio
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from kinference.errors import UpstreamUnreachable
+from kinference.ports import UpstreamRequest, UpstreamTimeouts
+from kinference.wire.http1.upstream import Http1Upstream
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+
+class Told:
+    """Answers every request with OK, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.heads: list[bytes] = []
+        self.ended = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+                writer.write(OK)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+            self.ended.set()
+
+
+async def body_of(upstream: Http1Upstream, request: UpstreamRequest) -> bytes:
+    answer = await upstream.send(request)
+    body = b"".join([chunk async for chunk in answer.chunks()])
+    await answer.close()
+    return body
+
+
+async def test_a_unix_socket_may_be_the_origin(tmp_path: Path) -> None:
+    path, told = str(tmp_path / "s"), Told()
+    server = await asyncio.start_unix_server(told.serve, path)
+    async with Http1Upstream() as upstream:
+        assert await body_of(upstream, UpstreamRequest("GET", f"unix://{path}", "/v1", ())) == b"ok"
+    await told.ended.wait()
+    server.close()
+    assert told.heads == [b"GET /v1 HTTP/1.1\r\nhost: localhost\r\n\r\n"]
+
+
+async def test_an_ipv6_origin_keeps_its_brackets() -> None:
+    told = Told()
+    server = await asyncio.start_server(told.serve, "::1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with Http1Upstream() as upstream:
+        assert await body_of(upstream, UpstreamRequest("GET", f"http://[::1]:{port}", "/", ())) == b"ok"
+    await told.ended.wait()
+    server.close()
+    assert f"host: [::1]:{port}\r\n".encode() in told.heads[0]
+
+
+async def test_a_post_without_a_body_says_so() -> None:
+    told = Told()
+    server = await asyncio.start_server(told.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with Http1Upstream() as upstream:
+        await body_of(upstream, UpstreamRequest("POST", f"http://127.0.0.1:{port}", "/", ()))
+    await told.ended.wait()
+    server.close()
+    assert b"content-length: 0\r\n" in told.heads[0]
+
+
+@pytest.mark.parametrize(
+    ("target", "field"),
+    [("/a b", b"x"), ("/\r\nx: y", b"x"), ("/", b"sk-key\n"), ("/", b"a\r\nsmuggled: 1")],
+)
+async def test_what_would_write_another_line_is_not_sent(target: str, field: bytes) -> None:
+    request = UpstreamRequest("GET", "http://127.0.0.1:9", target, ((b"authorization", field),))
+    async with Http1Upstream() as upstream:
+        with pytest.raises(UpstreamUnreachable, match="line break"):
+            await upstream.send(request)
+
+
+@pytest.mark.parametrize("origin", ["ftp://h:1", "http://", "h:1", "http://h:notaport"])
+async def test_what_is_no_origin_is_unreachable(origin: str) -> None:
+    async with Http1Upstream() as upstream:
+        with pytest.raises(UpstreamUnreachable, match="is not a usable address"):
+            await upstream.send(UpstreamRequest("GET", origin, "/", ()))
+
+
+def contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's and a client's that trusts it."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name.from_rfc4514_string("CN=localhost")
+    begins = datetime.now(tz=UTC) - timedelta(days=1)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, begins, begins + timedelta(days=2))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / "localhost.pem"
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.write_bytes(private + certificate.public_bytes(Encoding.PEM))
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(file)
+    return server, ssl.create_default_context(cafile=str(file))
+
+
+@pytest.mark.parametrize("trusts", [True, False])
+async def test_an_https_origin_is_verified(trusts: bool, tmp_path: Path) -> None:
+    told, (mine, trusting) = Told(), contexts(tmp_path)
+    server = await asyncio.start_server(told.serve, "127.0.0.1", 0, ssl=mine)
+    port = server.sockets[0].getsockname()[1]
+    request = UpstreamRequest("GET", f"https://localhost:{port}", "/", (), timeouts=UpstreamTimeouts(connect=5))
+    async with Http1Upstream(trusting if trusts else None) as upstream:
+        if trusts:
+            assert [await body_of(upstream, request) for _ in range(2)] == [b"ok", b"ok"]
+        else:
+            with pytest.raises(UpstreamUnreachable, match="its certificate does not verify"):
+                await upstream.send(request)
+    if trusts:
+        await told.ended.wait()
+    server.close()
