@@ -57,8 +57,9 @@ class Record:
         return self.overhead_ms
 
     def client_left(self) -> None:
-        """The client went away before its answer was over."""
-        self.end = End.CLIENT_CLOSED
+        """The client went away, before its answer was over unless the end says otherwise."""
+        if self.end is End.INTERNAL:
+            self.end = End.CLIENT_CLOSED
         self.status = self.status or CLIENT_CLOSED_STATUS
 
 

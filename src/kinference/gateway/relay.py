@@ -34,6 +34,7 @@ class Relay:
         self._on_first_byte = on_first_byte
         self._writing = asyncio.Lock()
         self._quiet_since = pipe.clock.now()
+        self._has_all = False  # what the client was sent ends the stream, after which SDKs leave without a word
         self.first_byte_at: Seconds | None = None
         self.end = End.CLIENT_CLOSED
 
@@ -44,9 +45,11 @@ class Relay:
             try:
                 self.end = await self._pump(tasks)
             except ClientGone:
-                self.end = End.CLIENT_CLOSED
+                pass  # its end is the default one
             finally:
                 keeper.cancel()
+                if self.end is End.CLIENT_CLOSED and self._has_all:
+                    self.end = self._good_end()
 
     async def _pump(self, tasks: asyncio.TaskGroup) -> End:
         passage, clock = self._pipe.passage, self._pipe.clock
@@ -57,6 +60,7 @@ class Relay:
                     self.first_byte_at = now
                     tasks.create_task(self._on_first_byte(now))
                 await self._write(passage.feed(chunk, now))
+                self._has_all = passage.is_whole(cut=True)
         except (UpstreamCut, UpstreamTimeout):
             return await self._finish(passage.is_whole(cut=True))
         await self._write(passage.close())
@@ -66,7 +70,7 @@ class Relay:
         exchange = self._pipe.exchange
         if is_whole:
             await exchange.finish()
-            return End.UPSTREAM_ERROR if self._pipe.passage.has_failed() else End.OK
+            return self._good_end()
         farewell = self._pipe.passage.farewell()
         if farewell is None:
             exchange.abort()
@@ -74,6 +78,9 @@ class Relay:
             await self._write(farewell)
             await exchange.finish()
         return End.UPSTREAM_CUT
+
+    def _good_end(self) -> End:
+        return End.UPSTREAM_ERROR if self._pipe.passage.has_failed() else End.OK
 
     async def _write(self, chunk: bytes) -> None:
         if chunk:

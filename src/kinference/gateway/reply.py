@@ -25,9 +25,8 @@ class Reply:
 
     async def json(self, body: bytes) -> None:
         """Send a whole answer of our own."""
-        common = self._common(200)
+        await respond(self.exchange, 200, body, JSON, *self._common(200))
         self._record.end = End.OK
-        await respond(self.exchange, 200, body, JSON, *common)
 
     async def refuse(self, refusal: Refusal, *extra: tuple[bytes, bytes]) -> None:
         """Send an error of our own."""

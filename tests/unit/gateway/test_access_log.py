@@ -80,5 +80,12 @@ def test_a_client_that_left_before_the_head_counts_as_499_and_teaches_nothing_of
 
 def test_a_client_that_left_mid_answer_keeps_its_status() -> None:
     left = record()
+    left.end = End.INTERNAL  # as long as nothing else is known
     left.client_left()
     assert (left.status, left.end) == (200, End.CLIENT_CLOSED)
+
+
+def test_a_client_that_leaves_with_its_whole_answer_was_served() -> None:
+    served = record()
+    served.client_left()
+    assert (served.status, served.end) == (200, End.OK)

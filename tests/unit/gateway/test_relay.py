@@ -91,6 +91,20 @@ async def test_a_client_that_leaves_ends_the_relay() -> None:
     assert exchange.written == [CHUNK]
 
 
+@pytest.mark.parametrize("last", [DONE, b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'])
+async def test_a_client_that_leaves_with_the_whole_answer_in_hand_was_served(last: bytes) -> None:
+    exchange = FakeExchange("/v1/chat/completions", leaves_after_writes=2)
+    running = Running(FakeAnswer(chunks=(CHUNK, last, b": bye\n\n")), events(), exchange)
+    assert await running.run() is End.OK
+    assert exchange.written == [CHUNK, last]
+
+
+async def test_a_client_that_leaves_before_the_end_reached_it_was_not() -> None:
+    exchange = FakeExchange("/v1/chat/completions", leaves_after_writes=1)
+    running = Running(FakeAnswer(chunks=(CHUNK, DONE)), events(), exchange)
+    assert await running.run() is End.CLIENT_CLOSED
+
+
 class Silent(FakeAnswer):
     """Sends one chunk, then nothing until told."""
 
