@@ -65,11 +65,14 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, logger, message and `name=value` fields; a trace follows on lines of its own."""
+    """Time, level, logger, message and `name=value` fields, the empty ones left out; a trace follows on lines of its
+    own.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         message = redacted(clipped(record.getMessage(), MESSAGE_CHARS_MAX))
-        fields = "".join(f" {name}={_spelled(value)}" for name, value in fields_of(record).items())
+        told = {name: value for name, value in fields_of(record).items() if value not in (None, "")}
+        fields = "".join(f" {name}={_spelled(value)}" for name, value in told.items())
         line = f"{timestamp(record.created)} {record.levelname:<7} {record.name}: {message}{fields}"
         trace = trace_of(self, record)
         return "\n".join(printable(part) for part in (line, *trace.splitlines()))

@@ -60,8 +60,8 @@ def test_a_json_line_has_time_level_logger_message_and_fields() -> None:
 
 
 def test_a_text_line_is_for_people() -> None:
-    line = TextFormatter().format(record(status=200, model="a model", empty=""))
-    assert line == '2023-11-14T22:13:20.250Z INFO    kinference.test: served status=200 model="a model" empty='
+    line = TextFormatter().format(record(status=200, model="a model", empty="", unknown=None, none_cached=0))
+    assert line == '2023-11-14T22:13:20.250Z INFO    kinference.test: served status=200 model="a model" none_cached=0'
 
 
 @pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
