@@ -13,6 +13,8 @@ from kinference.ports import Clock, Upstream
 _HEALTH, _MODELS = "/health", "/v1/models"
 _OK = 200
 _NO_SUCH_PAGE = (404, 405, 501)
+MODELS_TOLD = 3
+"""Names of a model list that a log line has room for."""
 
 
 @dataclass(slots=True)
@@ -95,7 +97,9 @@ class Probe:
         elif len(models.names) == MODELS_MAX:
             self._models_notice.problem(f"lists very many models: the first {MODELS_MAX} are used")
         else:
-            self._models_notice.fine(f"serves {len(models.names)} models on {models.engine.value}")
+            names, more = ", ".join(models.names[:MODELS_TOLD]), len(models.names) - MODELS_TOLD
+            also = f" and {more} more" if more > 0 else ""
+            self._models_notice.fine(f"serves {names}{also} on {models.engine.value}")
 
     def _no_models(self, why: str) -> None:
         """A pool whose configuration names its models can do without the engine's list."""

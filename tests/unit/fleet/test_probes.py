@@ -164,6 +164,14 @@ async def test_an_engine_without_a_model_list_is_fine_where_the_pool_names_its_m
     assert [record for record in caplog.records if record.levelno == logging.WARNING] == []
 
 
+async def test_the_first_models_are_told_by_name(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    case = Case()
+    case.upstream.engine(health=FakeAnswer(200), models=models(*(f"m{n}" for n in range(5))))
+    await case.probe.step()
+    assert "serves m0, m1, m2 and 2 more on" in caplog.text
+
+
 async def test_more_models_than_the_limit_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     case = Case()
     case.upstream.engine(health=FakeAnswer(200), models=models(*(f"m{n}" for n in range(10_000))))
