@@ -67,6 +67,12 @@ def find(path: str) -> Route | None:
     return route
 
 
+def missed(path: str) -> str:
+    """The path that was meant where a client's base URL has `/v1` once too few or too many; "" when none of ours."""
+    meant = path.removeprefix("/v1") if path.startswith("/v1/v1/") else f"/v1{path}"
+    return meant if meant in ROUTES else ""
+
+
 def dialect_of(path: str, *, anthropic_version: bool) -> Dialect:
     """The dialect to answer in, also where no route matches: by path, then by what the client says of itself."""
     if path.startswith("/v1/messages") or anthropic_version:

@@ -16,7 +16,7 @@ from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import HeldBody
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.reply import Reply
-from kinference.gateway.routes import MODEL_PREFIX, Dialect, Duty, Route, dialect_of, find
+from kinference.gateway.routes import MODEL_PREFIX, Dialect, Duty, Route, dialect_of, find, missed
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.wire.exchange import Exchange, header, respond
 
@@ -52,7 +52,9 @@ class Gateway:
     async def _serve(self, route: Route | None, reply: Reply, record: Record, dialect: Dialect) -> None:
         exchange = reply.exchange
         if route is None:
-            await reply.refuse(Refusal(errors.NOT_FOUND, "no such path here"))
+            meant = missed(exchange.path)
+            hint = f"; did you mean {meant}? look for /v1 in the client's base URL" if meant else ""
+            await reply.refuse(Refusal(errors.NOT_FOUND, f"no such path here{hint}"))
             return
         if exchange.method not in route.methods:
             refusal = Refusal(errors.METHOD_NOT_ALLOWED, f"{exchange.method[:16]} is not served here")

@@ -1,6 +1,6 @@
 import pytest
 
-from kinference.gateway.routes import ROUTES, Dialect, Duty, dialect_of, find
+from kinference.gateway.routes import ROUTES, Dialect, Duty, dialect_of, find, missed
 from kinference.vocabulary import Api
 
 
@@ -63,3 +63,18 @@ def test_counting_tokens_runs_no_prompt() -> None:
 )
 def test_the_dialect_follows_the_path_and_then_the_client(path: str, dialect: Dialect, *, version: bool) -> None:
     assert dialect_of(path, anthropic_version=version) is dialect
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/chat/completions", "/v1/chat/completions"),
+        ("/models", "/v1/models"),
+        ("/v1/v1/messages", "/v1/messages"),
+        ("/v2/messages", ""),
+        ("/v1/nowhere", ""),
+        ("", ""),
+    ],
+)
+def test_a_version_too_few_or_too_many_leads_to_the_path_that_was_meant(path: str, meant: str) -> None:
+    assert missed(path) == meant

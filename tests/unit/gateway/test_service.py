@@ -212,3 +212,10 @@ async def test_g7_a_client_that_vanishes_mid_stream_closes_the_destination_and_i
     assert answer.is_closed
     assert [report.completion_tokens for report in world.picker.final] == [1]
     assert world.picker.aborted == []
+
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/v1/v1/chat/completions"])
+async def test_a_base_url_without_the_version_or_with_it_twice_is_told(path: str) -> None:
+    exchange = await serve(get(path))
+    assert exchange.status == 404
+    assert "did you mean /v1/chat/completions?" in json.loads(exchange.answer)["error"]["message"]
