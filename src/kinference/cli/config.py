@@ -20,7 +20,7 @@ _EXAMPLE = "example: kinference config check kinference.yaml"
 def add(verbs: Verbs) -> None:
     """Declare the verb and its three sub-verbs."""
     parser = verbs.add_parser("config", help="check, show or describe a configuration file", epilog=_EXAMPLE)
-    inner = parser.add_subparsers(dest="config_verb", required=True, metavar="VERB")
+    inner = parser.add_subparsers(title="verbs", dest="config_verb", required=True, metavar="VERB")
     check = inner.add_parser("check", help="validate a file without starting anything", epilog=_EXAMPLE)
     check.add_argument("file", type=Path, metavar="FILE")
     show = inner.add_parser("show", help="print the file with defaults and overrides filled in, secrets as references")
@@ -38,8 +38,8 @@ def run(args: Namespace) -> int:
     try:
         config = load(args.file, environ)
     except InvalidConfig as error:
-        for problem in error.problems:
-            print(f"{args.file}: {problem}", file=sys.stderr)
+        for line in error.lines(args.file):
+            print(line, file=sys.stderr)
         return 1
     return _check(args.file, config, environ) if args.config_verb == "check" else _show(config)
 

@@ -33,7 +33,10 @@ def from_engines(urls: Iterable[str], environ: Mapping[str, str] = NO_ENVIRONMEN
         for place, text in enumerate(urls)
         if (url := decoder.read(Url, text, f"--engine[{place}]")) is not BROKEN
     )
-    return _finished(Config(pools=(Pool(Name("default"), endpoints),)), environ, decoder)
+    try:
+        return _finished(Config(pools=(Pool(Name("default"), endpoints),)), environ, decoder)
+    except InvalidConfig as error:
+        raise InvalidConfig([_by_flag(problem) for problem in error.problems]) from None
 
 
 def parse(text: str, environ: Mapping[str, str] = NO_ENVIRONMENT) -> Config:
@@ -48,6 +51,12 @@ def advice(config: Config, environ: Mapping[str, str]) -> list[str]:
     """What is allowed and probably not meant; for the log and for `config check`."""
     told = [str(problem) for problem in run(ADVICE, config)]
     return told + list(unknown_variables(environ, scalars(secret_reader(environ))))
+
+
+def _by_flag(problem: ConfigError) -> ConfigError:
+    """The same of an endpoint by the flag that named it: there is no file in which to look up `pools`."""
+    path = problem.path.replace("pools[0].endpoints", "--engine", 1)
+    return ConfigError(path, problem.problem, problem.fix, problem.line)
 
 
 def _finished(config: Config, environ: Mapping[str, str], decoder: Decoder) -> Config:

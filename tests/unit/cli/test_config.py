@@ -44,7 +44,7 @@ def test_every_problem_of_a_bad_file_is_a_line_on_stderr(file: Path, capsys: pyt
 
 def test_a_file_that_is_not_there_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert kinference_config("check", str(file)) == 1
-    assert "cannot be read: No such file" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith(f"{file}: cannot be read: No such file")
 
 
 def test_advice_is_a_warning(file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

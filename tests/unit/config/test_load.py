@@ -1,5 +1,6 @@
 """From a file or from engine URLs to a configuration."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -76,9 +77,17 @@ def test_engines_alone_take_overrides() -> None:
     assert from_engines(["http://a:1"], {"KINFERENCE_ROUTING_SEED": "3"}).routing.seed == 3
 
 
-@pytest.mark.parametrize("urls", [["host:8000"], ["http://a:1", "http://a:1"], [], ["http://a:1/v1"]])
-def test_engines_that_make_no_pool_are_refused(urls: list[str]) -> None:
-    with pytest.raises(InvalidConfig):
+@pytest.mark.parametrize(
+    ("urls", "told"),
+    [
+        (["host:8000"], "--engine[0]: not an http"),
+        (["http://a:1", "http://a:1"], "--engine[1]: another endpoint"),
+        ([], "--engine: no endpoint"),
+        (["http://a:1/v1"], "--engine[0]: an engine's URL with a version"),
+    ],
+)
+def test_engines_that_make_no_pool_are_refused_by_their_flag(urls: list[str], told: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"^{re.escape(told)}"):
         from_engines(urls)
 
 
