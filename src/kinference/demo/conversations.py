@@ -15,13 +15,13 @@ WORDS = (
 class Workload:
     """Its size. Words are `BYTES_PER_WORD` bytes, about two tokens of the simulated engine."""
 
-    agents: int = 6
-    sessions_per_agent: int = 5
-    turns: int = 4
-    system_words: int = 1_500
-    question_words: int = 300
-    answer_tokens: int = 24
-    think_s: float = 3.0
+    agents: int = 4
+    sessions_per_agent: int = 4
+    turns: int = 6
+    system_words: int = 1_000
+    question_words: int = 800
+    answer_tokens: int = 12
+    think_s: float = 4.0
     """Mean pause of a person between an answer and the next question, in simulated seconds."""
 
     @property
@@ -52,7 +52,7 @@ def conversations(workload: Workload, rng: Random) -> tuple[Session, ...]:
 
 
 def _session(number: int, systems: list[str], workload: Workload, rng: Random) -> Session:
-    first = rng.uniform(0, 2 * workload.think_s)
+    first = rng.uniform(0, 3 * workload.think_s)
     later = (rng.expovariate(1 / workload.think_s) for _ in range(workload.turns - 1))
     return Session(
         name=f"session-{number}",

@@ -1,4 +1,4 @@
-"""The demonstration's clients: the official `openai` package against the gateway, one `report.Answer` a line on stdout."""
+"""The demonstration's clients: the official `openai` package against the gateway, one `report.Answer` a line."""
 
 import asyncio
 import sys
