@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
 from kinference.core.pick import Router
@@ -19,9 +19,9 @@ from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.picker.inprocess import InProcessPicker
 from kinference.picker.limits import PickerLimits
+from kinference.ports import Clock, Upstream
 from kinference.vocabulary import Api
-from kinference.wire.aiohttp_server import AiohttpServer
-from kinference.wire.aiohttp_upstream import AiohttpUpstream
+from kinference.wire.exchange import Exchange, Handler, HttpServer
 
 POOL = ObjectRef("default", "engines")
 CLOUD = ObjectRef("default", "cloud")
@@ -186,6 +186,14 @@ class Rig:
     port: int
     desk: Desk
     metrics: Metrics
+    handlers: int = 0
+    """Requests whose handler has not returned; one may still account for what its client has had already."""
+
+    async def page(self) -> str:
+        """The metrics, once everything is accounted for."""
+        while self.handlers:  # noqa: ASYNC110 - a handler tells nobody
+            await asyncio.sleep(0)
+        return self.metrics.exposition().decode()
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
@@ -213,13 +221,26 @@ def fleet_of(ports: list[int], provider_api: Api | None) -> Fleet:
     return fleet
 
 
-@asynccontextmanager
-async def gateway(
-    *engines: int,
-    provider: tuple[int, Api] | None = None,
-    options: GatewayOptions | None = None,
-) -> AsyncIterator[Rig]:
+@dataclass(frozen=True)
+class Carrier:
+    """What carries HTTP on both sides of the gateway."""
+
+    server: Callable[[Handler, Clock], HttpServer]
+    upstream: Callable[[], AbstractAsyncContextManager[Upstream]]
+
+
+class MakeGateway(Protocol):
     """A gateway in front of engines, and maybe of a provider, by port."""
+
+    def __call__(
+        self, *engines: int, provider: tuple[int, Api] | None = None, options: GatewayOptions | None = None
+    ) -> AbstractAsyncContextManager[Rig]: ...
+
+
+@asynccontextmanager
+async def gateway_on(
+    carrier: Carrier, engines: tuple[int, ...], provider: tuple[int, Api] | None, options: GatewayOptions | None
+) -> AsyncIterator[Rig]:
     clock, metrics = RealClock(), Metrics()
     fleet = fleet_of([*engines], provider[1] if provider else None)
     router = Router(fleet, RoutingRules(), Random(1))
@@ -230,11 +251,20 @@ async def gateway(
         routes[CLOUD] = BackendRoute(CLOUD, f"http://127.0.0.1:{port}/v1", CLOUD_KEY, api)
     directory = Directory(lambda address: EndpointRoute(f"http://{address}"), routes.get, lambda: (ServedModel(MODEL),))
     async with AsyncExitStack() as stack:
-        upstream = await stack.enter_async_context(AiohttpUpstream())
+        upstream = await stack.enter_async_context(carrier.upstream())
         serving = Gateway(
             Outside(InProcessPicker(desk), upstream, clock, metrics, directory), options or GatewayOptions()
         )
-        server = AiohttpServer(serving.handle, clock)
-        port = await server.start("127.0.0.1", 0)
+        rig = Rig(0, desk, metrics)
+
+        async def handle(exchange: Exchange) -> None:
+            rig.handlers += 1
+            try:
+                await serving.handle(exchange)
+            finally:
+                rig.handlers -= 1
+
+        server = carrier.server(handle, clock)
+        rig.port = await server.start("127.0.0.1", 0)
         stack.push_async_callback(server.close)
-        yield Rig(port, desk, metrics)
+        yield rig

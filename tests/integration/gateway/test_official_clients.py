@@ -14,7 +14,7 @@ from kinference.gateway.options import GatewayOptions
 from kinference.sim.faults import Fault, FaultKind
 from kinference.sim.options import EngineOptions
 from kinference.sim.serving import serve_engine
-from tests.integration.gateway.harness import MODEL, Rig, gateway
+from tests.integration.gateway.harness import MODEL, MakeGateway, Rig
 
 KEY = "sk-tenant"
 OPTIONS = GatewayOptions(keys=(ClientKey(KEY, "acme"),), allow_unauthenticated=False)
@@ -22,7 +22,7 @@ TOKENS = 12
 
 
 @asynccontextmanager
-async def served(fault: Fault | None = None) -> AsyncIterator[Rig]:
+async def served(gateway: MakeGateway, fault: Fault | None = None) -> AsyncIterator[Rig]:
     """A gateway in front of one fast engine."""
     options = EngineOptions((MODEL,), speed=100.0, output_tokens=TOKENS, fault=fault)
     async with serve_engine(options) as engine, gateway(engine.port, options=OPTIONS) as rig:
@@ -37,8 +37,8 @@ def anthropic_client(rig: Rig, key: str = KEY) -> AsyncAnthropic:
     return AsyncAnthropic(base_url=f"http://127.0.0.1:{rig.port}", api_key=key, max_retries=0)
 
 
-async def test_the_openai_client_streams_a_chat() -> None:
-    async with served() as rig, openai_client(rig) as client:
+async def test_the_openai_client_streams_a_chat(gateway: MakeGateway) -> None:
+    async with served(gateway) as rig, openai_client(rig) as client:
         stream = await client.chat.completions.create(
             model=MODEL, messages=[{"role": "user", "content": "hi"}], stream=True
         )
@@ -49,8 +49,8 @@ async def test_the_openai_client_streams_a_chat() -> None:
     assert all(chunk.choices for chunk in chunks)  # nobody asked for a usage chunk
 
 
-async def test_the_openai_client_gets_the_usage_that_it_asks_for() -> None:
-    async with served() as rig, openai_client(rig) as client:
+async def test_the_openai_client_gets_the_usage_that_it_asks_for(gateway: MakeGateway) -> None:
+    async with served(gateway) as rig, openai_client(rig) as client:
         stream = await client.chat.completions.create(
             model=MODEL,
             messages=[{"role": "user", "content": "hi"}],
@@ -62,8 +62,8 @@ async def test_the_openai_client_gets_the_usage_that_it_asks_for() -> None:
     assert chunks[-1].usage.completion_tokens == TOKENS
 
 
-async def test_the_openai_client_reads_whole_answers_of_every_api() -> None:
-    async with served() as rig, openai_client(rig) as client:
+async def test_the_openai_client_reads_whole_answers_of_every_api(gateway: MakeGateway) -> None:
+    async with served(gateway) as rig, openai_client(rig) as client:
         chat = await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hi"}])
         completion = await client.completions.create(model=MODEL, prompt="hi", max_tokens=4)
         response = await client.responses.create(model=MODEL, input="hi")
@@ -76,17 +76,17 @@ async def test_the_openai_client_reads_whole_answers_of_every_api() -> None:
     assert [model.id for model in models.data] == [MODEL]
 
 
-async def test_the_openai_client_streams_a_response() -> None:
-    async with served() as rig, openai_client(rig) as client:
+async def test_the_openai_client_streams_a_response(gateway: MakeGateway) -> None:
+    async with served(gateway) as rig, openai_client(rig) as client:
         stream = await client.responses.create(model=MODEL, input="hi", stream=True)
         kinds = [event.type async for event in stream]
     assert "response.output_text.delta" in kinds
     assert kinds[-1] == "response.completed"
 
 
-async def test_the_anthropic_client_streams_a_message() -> None:
+async def test_the_anthropic_client_streams_a_message(gateway: MakeGateway) -> None:
     async with (
-        served() as rig,
+        served(gateway) as rig,
         anthropic_client(rig) as client,
         client.messages.stream(model=MODEL, max_tokens=8, messages=[{"role": "user", "content": "hi"}]) as stream,
     ):
@@ -97,8 +97,8 @@ async def test_the_anthropic_client_streams_a_message() -> None:
     assert message.usage.output_tokens > 0
 
 
-async def test_the_anthropic_client_reads_messages_counts_and_models() -> None:
-    async with served() as rig, anthropic_client(rig) as client:
+async def test_the_anthropic_client_reads_messages_counts_and_models(gateway: MakeGateway) -> None:
+    async with served(gateway) as rig, anthropic_client(rig) as client:
         message = await client.messages.create(model=MODEL, max_tokens=8, messages=[{"role": "user", "content": "hi"}])
         counted = await client.messages.count_tokens(model=MODEL, messages=[{"role": "user", "content": "hi"}])
         models = await client.models.list()
@@ -107,8 +107,8 @@ async def test_the_anthropic_client_reads_messages_counts_and_models() -> None:
     assert [model.id for model in models.data] == [MODEL]
 
 
-async def test_a_wrong_key_is_an_authentication_error_to_both() -> None:
-    async with served() as rig:
+async def test_a_wrong_key_is_an_authentication_error_to_both(gateway: MakeGateway) -> None:
+    async with served(gateway) as rig:
         async with openai_client(rig, "sk-wrong") as client:
             with pytest.raises(openai.AuthenticationError):
                 await client.models.list()
@@ -117,8 +117,8 @@ async def test_a_wrong_key_is_an_authentication_error_to_both() -> None:
                 await other.models.list()
 
 
-async def test_an_unknown_model_is_not_found_to_both() -> None:
-    async with served() as rig:
+async def test_an_unknown_model_is_not_found_to_both(gateway: MakeGateway) -> None:
+    async with served(gateway) as rig:
         async with openai_client(rig) as client:
             with pytest.raises(openai.NotFoundError):
                 await client.chat.completions.create(model="nobody", messages=[{"role": "user", "content": "hi"}])
@@ -127,8 +127,8 @@ async def test_an_unknown_model_is_not_found_to_both() -> None:
                 await other.messages.create(model="nobody", max_tokens=8, messages=[{"role": "user", "content": "hi"}])
 
 
-async def test_a10_a_stream_that_the_engine_cuts_is_an_error_to_both() -> None:
-    async with served(Fault(FaultKind.CUT, after_chunks=3)) as rig:
+async def test_a10_a_stream_that_the_engine_cuts_is_an_error_to_both(gateway: MakeGateway) -> None:
+    async with served(gateway, Fault(FaultKind.CUT, after_chunks=3)) as rig:
         async with openai_client(rig) as client:
             stream = await client.chat.completions.create(
                 model=MODEL, messages=[{"role": "user", "content": "hi"}], stream=True

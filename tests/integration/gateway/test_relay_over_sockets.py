@@ -12,10 +12,10 @@ from tests.integration.gateway.harness import (
     CLOUD_KEY,
     EVENT_HEAD,
     LAST_CHUNK,
+    MakeGateway,
     RawUpstream,
     Received,
     answering,
-    gateway,
     http_chunk,
     json_answer,
 )
@@ -30,7 +30,7 @@ USAGE = b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2}}
 DONE = b"data: [DONE]\n\n"
 
 
-async def test_bodies_cross_byte_for_byte_in_both_directions() -> None:
+async def test_bodies_cross_byte_for_byte_in_both_directions(gateway: MakeGateway) -> None:
     async with RawUpstream(answering(json_answer(ANSWER))).listening() as engine, gateway(engine.port) as rig:
         answer = await rig.ask(CHAT, BODY)
     assert engine.received[0].body == BODY
@@ -40,7 +40,7 @@ async def test_bodies_cross_byte_for_byte_in_both_directions() -> None:
     assert float(answer.field("x-kinference-overhead-ms")[0]) > 0
 
 
-async def test_a1_a_stream_cut_at_every_byte_reaches_the_client_unchanged() -> None:
+async def test_a1_a_stream_cut_at_every_byte_reaches_the_client_unchanged(gateway: MakeGateway) -> None:
     stream = EVENT + FINISH + DONE
     parts = [http_chunk(stream[i : i + 1]) for i in range(len(stream))]
     script = answering(EVENT_HEAD, *parts, LAST_CHUNK)
@@ -49,7 +49,7 @@ async def test_a1_a_stream_cut_at_every_byte_reaches_the_client_unchanged() -> N
     assert (answer.body, answer.is_complete) == (stream, True)
 
 
-async def test_a17_each_chunk_is_passed_on_before_the_next_one_exists() -> None:
+async def test_a17_each_chunk_is_passed_on_before_the_next_one_exists(gateway: MakeGateway) -> None:
     go_on = asyncio.Event()
 
     async def script(_request: Received, writer: asyncio.StreamWriter) -> None:
@@ -68,17 +68,17 @@ async def test_a17_each_chunk_is_passed_on_before_the_next_one_exists() -> None:
     assert b"content-length" not in head.lower()
 
 
-async def test_g13_usage_is_counted_and_kept_from_a_client_that_did_not_ask() -> None:
+async def test_g13_usage_is_counted_and_kept_from_a_client_that_did_not_ask(gateway: MakeGateway) -> None:
     script = answering(EVENT_HEAD, http_chunk(EVENT), http_chunk(FINISH + USAGE + DONE), LAST_CHUNK)
     async with RawUpstream(script).listening() as engine, gateway(engine.port) as rig:
         answer = await rig.ask(CHAT, STREAMING)
-        page = rig.metrics.exposition().decode()
+        page = await rig.page()
     assert answer.body == EVENT + FINISH + DONE
     assert json.loads(engine.received[0].body)["stream_options"] == {"include_usage": True}
     assert 'kinference_gateway_tokens_total{kind="prompt"} 7.0' in page
 
 
-async def test_a10_a_stream_that_the_engine_breaks_off_ends_in_an_error_event() -> None:
+async def test_a10_a_stream_that_the_engine_breaks_off_ends_in_an_error_event(gateway: MakeGateway) -> None:
     script = answering(EVENT_HEAD, http_chunk(EVENT), http_chunk(EVENT))
     async with RawUpstream(script).listening() as engine, gateway(engine.port) as rig:
         answer = await rig.ask(CHAT, STREAMING)
@@ -87,7 +87,7 @@ async def test_a10_a_stream_that_the_engine_breaks_off_ends_in_an_error_event() 
     assert b"[DONE]" not in answer.body
 
 
-async def test_a10_an_anthropic_stream_that_breaks_off_ends_in_an_error_event() -> None:
+async def test_a10_an_anthropic_stream_that_breaks_off_ends_in_an_error_event(gateway: MakeGateway) -> None:
     start = b'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":3}}}\n\n'
     body = STREAMING.replace(b'"stream"', b'"max_tokens":9,"stream"')
     async with (
@@ -99,7 +99,7 @@ async def test_a10_an_anthropic_stream_that_breaks_off_ends_in_an_error_event() 
     assert b"message_stop" not in answer.body
 
 
-async def test_an_answer_in_one_piece_that_breaks_off_cannot_be_taken_for_a_whole_one() -> None:
+async def test_an_answer_in_one_piece_that_breaks_off_cannot_be_taken_for_a_whole_one(gateway: MakeGateway) -> None:
     script = answering(json_answer(ANSWER)[:-10])
     async with RawUpstream(script).listening() as engine, gateway(engine.port) as rig, rig.client() as client:
         await client.send(CHAT, BODY)
@@ -108,7 +108,9 @@ async def test_an_answer_in_one_piece_that_breaks_off_cannot_be_taken_for_a_whol
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-async def test_g7_a_client_that_leaves_closes_the_upstream_within_a_second(*, streaming: bool) -> None:
+async def test_g7_a_client_that_leaves_closes_the_upstream_within_a_second(
+    gateway: MakeGateway, *, streaming: bool
+) -> None:
     async def script(request: Received, writer: asyncio.StreamWriter) -> None:
         if streaming:
             writer.write(EVENT_HEAD + http_chunk(EVENT))
@@ -125,7 +127,7 @@ async def test_g7_a_client_that_leaves_closes_the_upstream_within_a_second(*, st
             await engine.received[0].closed.wait()
 
 
-async def test_h2_a_failing_engine_is_replaced_before_the_client_notices() -> None:
+async def test_h2_a_failing_engine_is_replaced_before_the_client_notices(gateway: MakeGateway) -> None:
     limited = answering(json_answer(b'{"error":{}}', "429 Too Many Requests", "retry-after: 7\r\n"))
     async with (
         RawUpstream(limited).listening() as bad,
@@ -137,14 +139,14 @@ async def test_h2_a_failing_engine_is_replaced_before_the_client_notices() -> No
     assert len(good.received) == 8
 
 
-async def test_an_engine_that_refuses_connections_is_replaced() -> None:
+async def test_an_engine_that_refuses_connections_is_replaced(gateway: MakeGateway) -> None:
     async with RawUpstream(answering()).listening() as gone:
         dead = gone.port
     async with RawUpstream(answering(json_answer(ANSWER))).listening() as good, gateway(dead, good.port) as rig:
         assert [(await rig.ask(CHAT, BODY)).status for _ in range(8)] == [200] * 8
 
 
-async def test_h1_an_only_engines_429_reaches_the_client_with_its_retry_after() -> None:
+async def test_h1_an_only_engines_429_reaches_the_client_with_its_retry_after(gateway: MakeGateway) -> None:
     limited = answering(
         json_answer(b'{"error":{"message":"slow down"}}', "429 Too Many Requests", "retry-after: 7\r\n")
     )
@@ -154,7 +156,9 @@ async def test_h1_an_only_engines_429_reaches_the_client_with_its_retry_after() 
     assert json.loads(answer.body)["error"]["message"] == "slow down"
 
 
-async def test_an_only_engine_that_is_down_is_told_in_the_clients_dialect_without_its_address() -> None:
+async def test_an_only_engine_that_is_down_is_told_in_the_clients_dialect_without_its_address(
+    gateway: MakeGateway,
+) -> None:
     async with RawUpstream(answering()).listening() as gone:
         dead = gone.port
     async with gateway(dead) as rig:
@@ -164,7 +168,7 @@ async def test_an_only_engine_that_is_down_is_told_in_the_clients_dialect_withou
     assert str(dead).encode() not in answer.body
 
 
-async def test_h10_a_compressed_error_is_readable() -> None:
+async def test_h10_a_compressed_error_is_readable(gateway: MakeGateway) -> None:
     packed = gzip.compress(b'{"error":{"message":"bad"}}')
     script = answering(json_answer(packed, "400 Bad Request", "content-encoding: gzip\r\n"))
     async with RawUpstream(script).listening() as engine, gateway(engine.port) as rig:
@@ -173,7 +177,7 @@ async def test_h10_a_compressed_error_is_readable() -> None:
     assert json.loads(answer.body)["error"]["message"] == "bad"
 
 
-async def test_h19_our_refused_credential_is_not_the_clients_problem() -> None:
+async def test_h19_our_refused_credential_is_not_the_clients_problem(gateway: MakeGateway) -> None:
     script = answering(json_answer(f'{{"error":"bad key {CLOUD_KEY}"}}'.encode(), "401 Unauthorized"))
     async with (
         RawUpstream(script).listening() as cloud,
@@ -193,7 +197,7 @@ async def test_h19_our_refused_credential_is_not_the_clients_problem() -> None:
     assert CLOUD_KEY.encode() not in answer.head + answer.body
 
 
-async def test_i9_an_engine_sees_no_credential_and_no_hop_by_hop_field() -> None:
+async def test_i9_an_engine_sees_no_credential_and_no_hop_by_hop_field(gateway: MakeGateway) -> None:
     headers = "authorization: Bearer t\r\nx-api-key: t\r\ncookie: a=b\r\naccept-encoding: gzip\r\nx-session: s\r\nte: trailers\r\n"
     async with RawUpstream(answering(json_answer(ANSWER))).listening() as engine, gateway(engine.port) as rig:
         await rig.ask(CHAT + "?page=a%2Bb%2Fc%3D%26d", BODY, headers + "traceparent: 00-a-b-01\r\n")
@@ -205,7 +209,7 @@ async def test_i9_an_engine_sees_no_credential_and_no_hop_by_hop_field() -> None
 
 
 @pytest.mark.parametrize("declared", [True, False])
-async def test_i3_too_large_a_body_is_a_413_in_the_clients_dialect(*, declared: bool) -> None:
+async def test_i3_too_large_a_body_is_a_413_in_the_clients_dialect(gateway: MakeGateway, *, declared: bool) -> None:
     options = GatewayOptions(body_bytes_max=100)
     async with gateway(1, options=options) as rig, rig.client() as client:
         if declared:
@@ -228,31 +232,31 @@ async def test_i3_too_large_a_body_is_a_413_in_the_clients_dialect(*, declared: 
     ],
 )
 async def test_bad_input_is_told_in_the_clients_dialect_and_leaves_nothing_behind(
-    body: bytes, status: int, kind: str
+    gateway: MakeGateway, body: bytes, status: int, kind: str
 ) -> None:
     async with gateway(1) as rig:
         answer = await rig.ask(CHAT, body)
-        page = rig.metrics.exposition().decode()
+        page = await rig.page()
     assert answer.status == status
     assert json.loads(answer.body)["error"]["type"] == kind
     assert "kinference_picker_buffered_bytes 0.0" in page
 
 
-async def test_no_ready_endpoint_is_an_overload_with_a_retry_after() -> None:
+async def test_no_ready_endpoint_is_an_overload_with_a_retry_after(gateway: MakeGateway) -> None:
     async with gateway() as rig:
         answer = await rig.ask(CHAT, BODY)
     assert answer.status == 503
     assert answer.field("retry-after") == ["1"]
 
 
-async def test_i1_preflights_are_answered() -> None:
+async def test_i1_preflights_are_answered(gateway: MakeGateway) -> None:
     async with gateway() as rig:
         root = await rig.ask("/", b"", method="HEAD")
         health = await rig.ask("/health", b"", method="GET")
     assert (root.status, root.body, health.status) == (200, b"", 200)
 
 
-async def test_a19_a_stream_silent_after_its_head_is_kept_alive() -> None:
+async def test_a19_a_stream_silent_after_its_head_is_kept_alive(gateway: MakeGateway) -> None:
     async def script(request: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(EVENT_HEAD)
         await request.closed.wait()
@@ -268,7 +272,7 @@ async def test_a19_a_stream_silent_after_its_head_is_kept_alive() -> None:
         await client.until(b": keep-alive\n\n")
 
 
-async def test_h8_nothing_is_tried_again_once_the_client_has_seen_a_byte() -> None:
+async def test_h8_nothing_is_tried_again_once_the_client_has_seen_a_byte(gateway: MakeGateway) -> None:
     script = answering(EVENT_HEAD, http_chunk(EVENT))
     async with (
         RawUpstream(script).listening() as one,
@@ -280,7 +284,7 @@ async def test_h8_nothing_is_tried_again_once_the_client_has_seen_a_byte() -> No
     assert len(one.received) + len(other.received) == 1
 
 
-async def test_a20_an_anthropic_ping_reaches_the_client() -> None:
+async def test_a20_an_anthropic_ping_reaches_the_client(gateway: MakeGateway) -> None:
     stream = (
         b'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":3}}}\n\n'
         b'event: ping\ndata: {"type": "ping"}\n\n'
@@ -292,7 +296,7 @@ async def test_a20_an_anthropic_ping_reaches_the_client() -> None:
     assert answer.body == stream
 
 
-async def test_j4_an_address_in_the_body_leads_nowhere() -> None:
+async def test_j4_an_address_in_the_body_leads_nowhere(gateway: MakeGateway) -> None:
     async with (
         RawUpstream(answering(json_answer(b"{}"))).listening() as lure,
         RawUpstream(answering(json_answer(ANSWER))).listening() as cloud,
@@ -305,7 +309,7 @@ async def test_j4_an_address_in_the_body_leads_nowhere() -> None:
     assert (len(cloud.received), lure.received) == (1, [])
 
 
-async def test_a_client_that_vanishes_mid_upload_leaves_nothing_buffered() -> None:
+async def test_a_client_that_vanishes_mid_upload_leaves_nothing_buffered(gateway: MakeGateway) -> None:
     async with gateway(1) as rig:
         async with rig.client() as client:
             client.writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: g\r\ncontent-length: 99\r\n\r\nhalf")
@@ -313,7 +317,7 @@ async def test_a_client_that_vanishes_mid_upload_leaves_nothing_buffered() -> No
         async with asyncio.timeout(1.0):
             page = ""
             while "requests_total{" not in page:
-                page = rig.metrics.exposition().decode()
+                page = await rig.page()
                 await asyncio.sleep(0.001)
     assert 'outcome="client_closed",status="499"' in page
     assert "kinference_picker_picks_total{" not in page
