@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -86,15 +86,15 @@ class Demo:
         """Hold the workload's conversations in a process of its own and count the answers as they come."""
         board = Scoreboard(policy, self.options.workload.requests)
         await service.settled()
-        client = await asyncio.create_subprocess_exec(*self._client_command(service), stdout=PIPE)
-        assert client.stdout is not None
-        async with _shown(self.console, board, service):
-            async for line in client.stdout:
-                board.add(msgspec.json.decode(line, type=Answer))
-                if not self.console.is_terminal and board.done % LOG_EVERY == 0:
-                    self.console.print(progress_line(board))
-        if await client.wait() != 0:
-            board.errors.append("the client process failed; is the openai package installed? pip install openai")
+        async with _process(self._client_command(service)) as client:
+            assert client.stdout is not None
+            async with _shown(self.console, board, service):
+                async for line in client.stdout:
+                    board.add(msgspec.json.decode(line, type=Answer))
+                    if not self.console.is_terminal and board.done % LOG_EVERY == 0:
+                        self.console.print(progress_line(board), markup=False, highlight=False)
+            if await client.wait() != 0:
+                board.errors.append("the client process failed; what it said of it is above")
         return board
 
     def _client_command(self, service: Service) -> Iterable[str]:
@@ -127,10 +127,24 @@ class Demo:
             f"  curl -N {gateway}/v1/chat/completions -H 'content-type: application/json' -d '{body}'",
             f"  curl {gateway}/v1/models",
             f"  curl {admin}/api/v1/endpoints",
-            f"  curl {admin}/api/v1/decisions?limit=1",
+            f"  curl '{admin}/api/v1/decisions?limit=1'",
             f"  curl {admin}/metrics",
         )
         self.console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+
+
+@asynccontextmanager
+async def _process(command: Iterable[str]) -> AsyncIterator[Process]:
+    """A child that ends when the block does. In a process group of its own a Ctrl-C reaches us alone, and it leaves no
+    trace on the screen.
+    """
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, process_group=0)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
 
 @asynccontextmanager
