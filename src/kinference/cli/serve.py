@@ -11,10 +11,17 @@ from kinference.config.env import process_environment
 from kinference.config.load import advice, from_engines, load
 from kinference.config.problems import InvalidConfig
 from kinference.config.watch import Reloader
+from kinference.errors import ConfigError
 from kinference.observe.logs import LEVELS, LogFormat, configure_logs
 from kinference.runtime.exposure import refuse_exposure
 from kinference.runtime.serve import ServeOptions, serve
 from kinference.runtime.wires import Wire
+
+DESCRIPTION = """\
+Routes requests to engines and providers: HTTP on 127.0.0.1:8080, gRPC picks on 127.0.0.1:50051, metrics and the admin
+API on 127.0.0.1:9090. The file's single values can be overridden by environment variables: listen.gateway by
+KINFERENCE_LISTEN_GATEWAY.
+"""
 
 EXAMPLE = """\
 examples:
@@ -29,10 +36,10 @@ def add(verbs: Verbs) -> None:
     parser = verbs.add_parser(
         "serve",
         help="route requests: picker, gateway and admin port in one process",
-        description="Route requests to engines and providers. Every key of the file can be overridden by an "
-        "environment variable: listen.gateway by KINFERENCE_LISTEN_GATEWAY.",
+        description=DESCRIPTION,
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--config", type=Path, metavar="FILE", help="YAML file; read again on change and on SIGHUP")
@@ -45,8 +52,13 @@ def add(verbs: Verbs) -> None:
         default=Wire.LIBRARY.value,
         help="what carries requests: our own code, or the libraries it is held against; default %(default)s",
     )
-    parser.add_argument("--log-format", choices=[kind.value for kind in LogFormat], default=LogFormat.TEXT.value)
-    parser.add_argument("--log-level", choices=LEVELS, default="info")
+    parser.add_argument(
+        "--log-format",
+        choices=[kind.value for kind in LogFormat],
+        default=LogFormat.TEXT.value,
+        help="how lines on stderr are written (%(default)s)",
+    )
+    parser.add_argument("--log-level", choices=LEVELS, default="info", help="the least that is told (%(default)s)")
     parser.set_defaults(run=run)
 
 
@@ -57,12 +69,14 @@ def run(args: argparse.Namespace) -> int:
     try:
         config = load(args.config, environ) if args.config else from_engines(args.engine, environ)
     except InvalidConfig as error:
-        for problem in error.problems:
-            print(f"kinference: {problem}", file=sys.stderr)
+        for line in error.lines(args.config) if args.config else map(str, error.problems):
+            print(f"kinference: {line}", file=sys.stderr)
         return 1
     for line in advice(config, environ):
         print(f"kinference: note: {line}", file=sys.stderr)
     refuse_exposure(config, insecure=args.insecure)
+    if args.ports_file and not args.ports_file.parent.is_dir():
+        raise ConfigError("--ports-file", f"no folder {args.ports_file.parent}", "make it, or name a file elsewhere")
     reloader = Reloader(args.config, environ, config) if args.config else None
     uvloop.run(serve(ServeOptions(config, _announce, args.config, reloader, args.ports_file, Wire(args.wire))))
     return 0

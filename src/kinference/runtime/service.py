@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from kinference.config.env import PREFIX
 from kinference.config.schema import Config
 from kinference.config.values import HostPort
 from kinference.errors import ConfigError
@@ -94,7 +95,8 @@ def _naming(key: str, address: HostPort) -> Iterator[None]:
         yield
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else "the port is in use, or the address is not of this machine"
-        fix = f"free it, or set {key} to another; port 0 takes a free one"
+        variable = PREFIX + key.replace(".", "_").upper()
+        fix = f"free it, or set {key} or {variable} to another; port 0 takes a free one"
         raise ConfigError(key, f"cannot listen on {address}: {why}", fix) from None
 
 
