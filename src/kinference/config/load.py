@@ -22,7 +22,9 @@ def load(path: Path | None, environ: Mapping[str, str] = NO_ENVIRONMENT) -> Conf
 
     Raises InvalidConfig with every problem found.
     """
-    return parse("" if path is None else _text_of(path), environ)
+    if path is None:
+        return _finished(Config(), environ, Decoder(scalars(secret_reader(environ))))
+    return parse(_text_of(path), environ)
 
 
 def from_engines(urls: Iterable[str], environ: Mapping[str, str] = NO_ENVIRONMENT) -> Config:
@@ -43,8 +45,11 @@ def parse(text: str, environ: Mapping[str, str] = NO_ENVIRONMENT) -> Config:
     """As `load`, from the text of a file."""
     decoder = Decoder(scalars(secret_reader(environ)))
     node = compose(text)
-    config = Config() if node is None else decoder.decode(Config, node, "")
-    return _finished(config, environ, decoder)
+    if node is None:  # as a file is for a moment that is being written anew
+        raise InvalidConfig(
+            [ConfigError("", "the file is empty", "write {} for a configuration of nothing but defaults")]
+        )
+    return _finished(decoder.decode(Config, node, ""), environ, decoder)
 
 
 def advice(config: Config, environ: Mapping[str, str]) -> list[str]:

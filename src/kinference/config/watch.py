@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 
 from kinference.config.load import FILE_BYTES_MAX, advice, load
@@ -11,6 +11,8 @@ from kinference.config.problems import InvalidConfig
 from kinference.config.schema import Config
 
 POLL_SECONDS = 1.0
+SETTLING = 0.2
+"""Part of the time between two looks after which a changed file is looked at again."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,25 +41,28 @@ class Reloader:
         return fresh
 
 
-async def watch_file(path: Path, poll_seconds: float = POLL_SECONDS) -> AsyncGenerator[None]:
-    """One item for each change of the file's content.
-
-    It compares content and not the file's times, and opens the path anew each time, so it sees the symbolic links that
-    Kubernetes swaps, a rename over the file, and two edits within one tick of the file system's clock. A file that is
-    away for a moment has not changed.
-    """
-    seen = await asyncio.to_thread(_fingerprint, path)
-    while True:
-        await asyncio.sleep(poll_seconds)
-        now = await asyncio.to_thread(_fingerprint, path)
-        if now is not None and now != seen:
-            seen = now
-            yield
-
-
 def _fingerprint(path: Path) -> bytes | None:
     try:
         with path.open("rb") as file:
             return hashlib.blake2b(file.read(FILE_BYTES_MAX + 1)).digest()
     except OSError:
         return None
+
+
+async def watch_file(
+    path: Path, poll_seconds: float = POLL_SECONDS, look: Callable[[Path], bytes | None] = _fingerprint
+) -> AsyncGenerator[None]:
+    """One item for each change of the file's content.
+
+    It compares content and not the file's times, and opens the path anew each time, so it sees the symbolic links that
+    Kubernetes swaps, a rename over the file, and two edits within one tick of the file system's clock. A file that is
+    away for a moment has not changed, and one that is being written has only when two looks in a row see the same.
+    """
+    seen = last = await asyncio.to_thread(look, path)
+    while True:
+        await asyncio.sleep(poll_seconds if last == seen else poll_seconds * SETTLING)
+        now = await asyncio.to_thread(look, path)
+        if now is not None and now == last != seen:
+            seen = now
+            yield
+        last = now or seen

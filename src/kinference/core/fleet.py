@@ -36,6 +36,8 @@ class BackendSpec:
     models: Mapping[str, str]
     """Client's name -> provider's name."""
     path: str = ""
+    revision: str = ""
+    """Another whenever the URL or the credential is another."""
 
 
 @dataclass(frozen=True, slots=True)

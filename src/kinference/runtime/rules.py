@@ -1,8 +1,9 @@
 """From the configuration to what the core reads: pools, backends and rules."""
 
 from collections.abc import Iterable
+from hashlib import blake2b
 
-from kinference.config.schema import Config, Endpoint, ModelRoute, Pool, TenantPolicy
+from kinference.config.schema import Backend, Config, Endpoint, ModelRoute, Pool, TenantPolicy
 from kinference.config.schema import Target as ConfiguredTarget
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
 from kinference.core.pick import Router
@@ -32,8 +33,15 @@ def _endpoint_spec(pool: Pool, endpoint: Endpoint) -> EndpointSpec:
 def backend_specs(config: Config) -> tuple[BackendSpec, ...]:
     """The backends without what only the gateway may know of them."""
     return tuple(
-        BackendSpec(backend.ref, backend.api, backend.models, backend.path or "") for backend in config.backends
+        BackendSpec(backend.ref, backend.api, backend.models, backend.path or "", _revision(backend))
+        for backend in config.backends
     )
+
+
+def _revision(backend: Backend) -> str:
+    """Tells that the URL or the key changed, and nothing of what they are."""
+    key = backend.api_key.reveal() if backend.api_key else ""
+    return blake2b(f"{backend.base_url} {key}".encode(), digest_size=8).hexdigest()
 
 
 def routing_rules(config: Config) -> RoutingRules:

@@ -23,9 +23,15 @@ def test_no_file_means_the_defaults() -> None:
     assert load(None) == Config()
 
 
-@pytest.mark.parametrize("content", [b"", b"# nothing yet\n", b"{}", b"\xef\xbb\xbf{}"])
-def test_an_empty_file_means_the_defaults(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"{}", b"\xef\xbb\xbf{}"])
+def test_an_empty_mapping_means_the_defaults(tmp_path: Path, content: bytes) -> None:
     assert load(written(tmp_path, content)) == Config()
+
+
+@pytest.mark.parametrize("content", [b"", b"# nothing yet\n", b"\xef\xbb\xbf\n"])
+def test_an_empty_file_is_taken_for_one_that_is_being_written(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InvalidConfig, match=r"the file is empty; write \{\}"):
+        load(written(tmp_path, content))
 
 
 def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_nothing_new_is_no_reload(tmp_path: Path) -> None:
 
 def test_advice_on_the_new_file_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "kinference.yaml"
-    path.write_text("")
+    path.write_text("{}")
     source = Reloader(path, {"KINFERENCE_FOO": ""}, load(path))
     source.reload()
     assert "configuration: KINFERENCE_FOO sets nothing" in caplog.messages
@@ -90,6 +90,21 @@ async def test_a_swapped_symbolic_link_is_a_change(tmp_path: Path) -> None:
         (tmp_path / "fresh").symlink_to("two")
         (tmp_path / "fresh").replace(tmp_path / "data")
         await asyncio.wait_for(change, 10)
+
+
+async def test_a_file_that_is_still_being_written_has_not_changed_yet(tmp_path: Path) -> None:
+    path = tmp_path / "kinference.yaml"
+    path.write_text("a")
+    looks = iter([b"a", b"", b"b", b"b", b"b"])  # as truncated, and written in two steps, between the looks
+    taken: list[bytes] = []
+
+    def look(_path: Path) -> bytes:
+        taken.append(next(looks))
+        return taken[-1]
+
+    async with aclosing(watch_file(path, 0.0, look)) as changes:
+        await anext(changes)
+    assert taken == [b"a", b"", b"b", b"b"]
 
 
 async def test_a_file_that_is_away_for_a_moment_has_not_changed(tmp_path: Path) -> None:

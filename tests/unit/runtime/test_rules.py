@@ -1,8 +1,8 @@
 from types import MappingProxyType
 
 from kinference.config.schema import Backend, Config, Endpoint, ModelRoute, Pool, Routing, Target, TenantPolicy
-from kinference.config.values import Count, HttpPath, Name, Url
-from kinference.core.fleet import EndpointSpec
+from kinference.config.values import Count, HttpPath, Name, Secret, Url
+from kinference.core.fleet import BackendSpec, EndpointSpec
 from kinference.core.policy import ModelRule, TargetKind, TenantRule, UnmatchedTenant
 from kinference.core.policy import Target as CoreTarget
 from kinference.ids import Address, ObjectRef
@@ -44,6 +44,19 @@ def test_the_core_is_told_nothing_of_a_backends_url_and_credential() -> None:
         "/v1/chat",
     )
     assert not hasattr(spec, "base_url")
+
+
+def test_another_url_or_credential_makes_another_backend_of_it() -> None:
+    def spec(url: Url, key: str) -> BackendSpec:
+        secret = Secret("${KEY}", key)
+        backend = Backend(Name("openai"), Api.OPENAI_CHAT, {"gpt": "gpt-5"}, base_url=url, api_key=secret)
+        (made,) = backend_specs(Config(backends=(backend,)))
+        assert key not in repr(made)
+        return made
+
+    assert spec(URL, "sk-one") == spec(URL, "sk-one")
+    assert spec(URL, "sk-one") != spec(URL, "sk-two")
+    assert spec(URL, "sk-one") != spec(Url("https", "fd00::1", 8000, "/engine"), "sk-one")
 
 
 def test_targets_name_their_kind() -> None:
