@@ -12,7 +12,7 @@ LEVELS = (
     {"core", "shapes", "ports"},
     {"config", "wire", "observe"},
     {"fleet"},
-    {"picker", "gateway", "sim"},
+    {"picker", "control", "gateway", "sim", "conformance"},
     {"dashboard"},
     {"runtime"},
     {"demo"},

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from kinference import __version__
@@ -11,7 +13,7 @@ def test_help_teaches_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended.value.code == 0
     text = capsys.readouterr().out
     for verb in VERBS:
-        assert f"\n    {verb.__name__.rpartition('.')[2]} " in text
+        assert re.search(rf"\n    {verb.__name__.rpartition('.')[2]}\s", text)
     assert "kinference serve --engine" in text
 
 
