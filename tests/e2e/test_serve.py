@@ -87,6 +87,23 @@ def test_sigterm_lets_a_stream_under_way_finish(tmp_path: Path) -> None:
         assert "Traceback" not in output
 
 
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_it_at_once_whatever_is_under_way(tmp_path: Path, second: signal.Signals) -> None:
+    with engine("--decode-ms", "500") as url, serve(tmp_path, "--engine", url) as served:
+        with OpenAI(base_url=f"{served.gateway_url}/v1", api_key="anything", max_retries=0) as client:
+            chunks = client.chat.completions.create(
+                model="demo", messages=[{"role": "user", "content": "Hello"}], stream=True
+            )
+            next(iter(chunks))
+            served.process.popen.send_signal(signal.SIGINT)
+            served.process.wait_for("draining")
+            served.process.popen.send_signal(second)
+            code, output = served.process.finish()
+            chunks.close()
+        assert code == -second
+        assert "Traceback" not in output
+
+
 def test_a_changed_file_is_taken_over_and_a_bad_one_is_not(tmp_path: Path) -> None:
     file = tmp_path / "kinference.yaml"
     with engine("--speed", "50") as url:

@@ -11,7 +11,7 @@ from kinference.config.schema import Config
 from kinference.config.watch import Reloader, watch_file
 from kinference.errors import ConfigError
 from kinference.runtime.service import Service, running, write_ports
-from kinference.runtime.signals import STOPPING, each, requested
+from kinference.runtime.signals import STOPPING, deadly, each, requested
 from kinference.runtime.wires import Wire
 
 _log = logging.getLogger(__name__)
@@ -49,7 +49,8 @@ async def serve(options: ServeOptions) -> None:
                     task.cancel()
         drain_timeout = service.config.limits.drain_timeout
         _log.info("draining for at most %g s; a second signal ends it at once", drain_timeout)
-        await service.drain(drain_timeout)
+        with deadly(*STOPPING):
+            await service.drain(drain_timeout)
 
 
 def ready_line(service: Service) -> str:

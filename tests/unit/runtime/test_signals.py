@@ -2,7 +2,7 @@ import asyncio
 import os
 import signal
 
-from kinference.runtime.signals import STOPPING, each, requested
+from kinference.runtime.signals import STOPPING, deadly, each, requested
 
 
 async def test_a_request_to_stop_can_be_waited_for() -> None:
@@ -28,3 +28,10 @@ async def test_afterwards_the_signal_does_what_it_did_before() -> None:
     with requested(signal.SIGUSR1):
         assert signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL
     assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
+
+
+def test_a_deadly_signal_is_the_systems_own_until_afterwards() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with deadly(*STOPPING):
+        assert {signal.getsignal(number) for number in STOPPING} == {signal.SIG_DFL}
+    assert signal.getsignal(signal.SIGINT) == before
