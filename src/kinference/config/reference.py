@@ -10,6 +10,7 @@ from kinference.config.keys import Key, Kind, is_choice, item_of, keys_of, setti
 from kinference.config.scalars import Scalar, scalars
 from kinference.config.schema import Config
 from kinference.config.values import Duration, HostPort, Secret, Size, Url, spell_duration, spell_size
+from kinference.core.policies import POLICIES
 from kinference.ids import ObjectRef
 
 Written = Any
@@ -27,6 +28,14 @@ old configuration stays in force. Changes of `listen` and `limits` wait for the 
 
 Check a file with `kinference config check FILE`; print its JSON Schema with `kinference config schema`.
 """
+
+_POLICIES = """
+## Policies
+
+What `routing.policy` may name, and the numbers that `routing.parameters` may set for it, from 0 up.
+
+| policy | parameter | default | meaning |
+|---|---|---|---|"""
 
 
 def written(value: object, kind: Kind = None) -> Written:
@@ -61,7 +70,14 @@ def reference_page() -> str:
     variables = {setting.path: variable_of(setting) for setting in settings(Config, table)}
     rows = [_row(path, key, variables, table) for path, key in _all_keys(Config, "", table)]
     head = ["| key | type | default | meaning | environment |", "|---|---|---|---|---|"]
-    return "\n".join([_OPENING, *head, *rows]) + "\n"
+    return "\n".join([_OPENING, *head, *rows, _POLICIES, *_policy_rows()]) + "\n"
+
+
+def _policy_rows() -> Iterator[str]:
+    for name, policy in POLICIES.items():
+        yield f"| `{name}` | | | {policy.__doc__} |"
+        for parameter in dataclasses.fields(policy):
+            yield f"| | `{parameter.name}` | `{parameter.default}` | {parameter.metadata['help']} |"
 
 
 def _all_keys(cls: type, path: str, table: Mapping[Kind, Scalar]) -> Iterator[tuple[str, Key]]:

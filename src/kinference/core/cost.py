@@ -1,4 +1,4 @@
-"""The cost terms: expected milliseconds for each candidate, one column a term (ROUTING.md, step 4)."""
+"""The cost terms: expected milliseconds for each candidate, one column a term."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

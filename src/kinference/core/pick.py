@@ -1,4 +1,4 @@
-"""The pipeline of one decision: admit, resolve, candidates, cost, guard, pick, commit, explain (ROUTING.md)."""
+"""The pipeline of one decision: admit, resolve, candidates, cost, guard, pick, commit, explain."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExpectedLatency:
-    """The least expected milliseconds, the harm done to others included (ROUTING.md)."""
+    """The least expected milliseconds, the harm done to others included."""
 
     lambda_itl: float = field(default=0.3, metadata={"help": "what a millisecond of others' delay counts"})
     band: float = field(
@@ -68,7 +68,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class LeastRequest:
-    """argmin(waiting + running), ties at random (Envoy's and nginx's least-connections rule)."""
+    """The fewest requests waiting and running, ties at random (Envoy's and nginx's least-connections rule)."""
 
     def scoring(self) -> Scoring:
         return Scoring((InFlight(),), (InFlight(),), Cheapest(), by_prefix=False)

@@ -49,3 +49,9 @@ def test_secrets_are_written_as_references() -> None:
 def test_sizes_and_times_are_written_with_units() -> None:
     limits = written(Config())["limits"]
     assert (limits["body_max_bytes"], limits["ticket_ttl"], limits["drain_timeout"]) == ("32MiB", "1h", "30s")
+
+
+def test_every_policy_is_told_with_its_parameters() -> None:
+    lines = reference_page().partition("## Policies")[2].splitlines()
+    assert "| `round_robin` | | | Each endpoint in its turn, whatever its load. |" in lines
+    assert any(line.startswith("| | `lambda_itl` | `0.3` | what a millisecond") for line in lines)

@@ -49,7 +49,10 @@ async def test_an_unreachable_engine_does_not_hold_up_the_start() -> None:
 async def test_a_taken_port_is_named_by_its_key() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         config = replace(FREE, listen=replace(FREE.listen, admin=HostPort("127.0.0.1", taken.getsockname()[1])))
-        with pytest.raises(ConfigError, match=r"listen\.admin: cannot listen on .*KINFERENCE_LISTEN_ADMIN to another; port 0 takes a free one"):
+        with pytest.raises(
+            ConfigError,
+            match=r"listen\.admin: cannot listen on .*KINFERENCE_LISTEN_ADMIN to another; port 0 takes a free one",
+        ):
             async with running(config):
                 pass
 
