@@ -1,4 +1,4 @@
-"""Writes the Python messages and their type stubs of both contracts: `python proto/generate.py FOLDER`."""
+"""Writes the Python messages and their type stubs of the contracts: `python proto/generate.py FOLDER`."""
 
 import sys
 from importlib.resources import files
@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from grpc_tools import protoc
 
 ROOT = Path(__file__).parent
-CONTRACTS = ("kinference/v1/picker", "openshell/inference/v1/inference")
+CONTRACTS = ("kinference/v1/picker", "openshell/inference/v1/inference", "kinference/control/v1/control")
 
 
 def generate(folder: Path) -> None:

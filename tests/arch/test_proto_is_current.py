@@ -16,7 +16,8 @@ def generated(folder: Path) -> dict[str, str]:
 def test_generated_code_is_current(tmp_path: Path) -> None:
     subprocess.run([sys.executable, ROOT / "proto/generate.py", tmp_path], check=True)
     fresh, committed = generated(tmp_path), generated(COMMITTED)
-    assert sorted(fresh) == ["inference_pb2.py", "inference_pb2.pyi", "picker_pb2.py", "picker_pb2.pyi"]
+    names = [f"{name}_pb2.{kind}" for name in ("control", "inference", "picker") for kind in ("py", "pyi")]
+    assert sorted(fresh) == names
     stale = sorted(name for name in fresh | committed if fresh.get(name) != committed.get(name))
     assert not stale, f"{stale} in {COMMITTED.relative_to(ROOT)} differ from what proto/ says; run `make proto`"
 

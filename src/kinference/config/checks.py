@@ -74,10 +74,8 @@ def backends_lead_somewhere(config: Config) -> Iterator[ConfigError]:
     for place, backend in enumerate(config.backends):
         path = f"backends[{place}]"
         if (backend.base_url is None) == (backend.provider is None):
-            yield ConfigError(path, "needs exactly one of base_url and provider", "write base_url and api_key")
-        elif backend.provider is not None:
             yield ConfigError(
-                f"{path}.provider", "provider records are not available in this version", "write base_url and api_key"
+                path, "needs exactly one of base_url and provider", "write base_url and api_key, or provider"
             )
         if backend.api_key is not None and backend.base_url is None:
             yield ConfigError(f"{path}.api_key", "goes with base_url only", "write base_url, or take api_key out")

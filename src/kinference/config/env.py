@@ -31,6 +31,12 @@ def process_environment() -> Mapping[str, str]:
     return os.environ
 
 
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Where this user's programs keep what must outlive them."""
+    base = environ.get("XDG_STATE_HOME") or Path(environ.get("HOME") or "/var/lib") / ".local/state"
+    return Path(base) / "kinference"
+
+
 def variable_of(setting: Setting) -> str:
     """`limits.body_max_bytes` is `KINFERENCE_LIMITS_BODY_MAX_BYTES`."""
     return PREFIX + setting.path.replace(".", "_").upper()

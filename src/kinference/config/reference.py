@@ -24,7 +24,7 @@ Secrets are references, never literals: `${NAME}` reads the environment, `file:P
 taken off). A variable in the last column overrides the file.
 
 The file, and the secrets with it, is read again when it changes and on SIGHUP. A file with problems is logged and the
-old configuration stays in force. Changes of `listen` and `limits` wait for the next start.
+old configuration stays in force. Changes of `listen`, `limits` and `control` wait for the next start.
 
 Check a file with `kinference config check FILE`; print its JSON Schema with `kinference config schema`.
 """

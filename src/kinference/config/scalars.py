@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kinference.config import values
-from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, Url
+from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, StoreUrl, Url
 from kinference.ids import ObjectRef
 
 
@@ -38,6 +38,7 @@ def scalars(read_secret: Callable[[str], Secret]) -> Mapping[Any, Scalar]:
         {
             str: Scalar("text", values.parse_text, {"type": "string"}),
             int: Scalar("whole number", values.parse_integer, {"type": "integer"}, is_text=False),
+            bool: Scalar("true or false", values.parse_flag, {"type": "boolean"}, is_text=False),
             float: Scalar("number", values.parse_number, {"type": "number"}, is_text=False),
             Count: Scalar("whole number", values.parse_count, count, is_text=False),
             Size: Scalar("size", values.parse_size, _either("integer", values.SIZE_PATTERN), is_text=False),
@@ -46,6 +47,7 @@ def scalars(read_secret: Callable[[str], Secret]) -> Mapping[Any, Scalar]:
             ObjectRef: Scalar("reference", values.parse_ref, _text(values.REF_PATTERN)),
             HostPort: Scalar("host:port", values.parse_host_port, _text(values.HOST_PORT_PATTERN)),
             Url: Scalar("URL", values.parse_url, _text(values.URL_PATTERN)),
+            StoreUrl: Scalar("store", values.parse_store, _text(values.STORE_PATTERN), is_secret=True),
             HttpPath: Scalar("path", values.parse_path, _text(values.PATH_PATTERN)),
             Secret: Scalar("secret", read_secret, _text(values.REFERENCE_PATTERN), is_secret=True),
         }

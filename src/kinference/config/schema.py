@@ -8,7 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, Url
+from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, StoreUrl, Url
 from kinference.core.policy import UnmatchedTenant
 from kinference.ids import ObjectRef
 from kinference.vocabulary import Api, Engine, QosClass
@@ -192,6 +192,30 @@ class Routing:
 
 
 @dataclass(frozen=True, slots=True)
+class Verify:
+    """How endpoints are tried before a route may lead there."""
+
+    allow_private: bool | None = field(
+        default=None,
+        metadata=about("Whether private addresses are tried; absent: only while every listener is on loopback."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The control plane: provider records and inference routes."""
+
+    store: StoreUrl | None = field(
+        default=None,
+        metadata=about(
+            "Where the records are: sqlite:///FILE (four slashes for an absolute path) or "
+            "postgresql://USER@HOST/DATABASE; absent: a file in the user's state directory."
+        ),
+    )
+    verify: Verify = field(default=Verify(), metadata=about("How endpoints are tried before a route may lead there."))
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration."""
 
@@ -208,6 +232,7 @@ class Config:
     )
     gateway: Gateway = field(default=Gateway(), metadata=about("Who may use the HTTP plane."))
     routing: Routing = field(default=Routing(), metadata=about("How a destination is chosen."))
+    control: Control = field(default=Control(), metadata=about("Provider records and inference routes."))
 
     @property
     def allows_unauthenticated(self) -> bool:
@@ -215,3 +240,10 @@ class Config:
         if self.gateway.unauthenticated is None:
             return self.listen.gateway.is_loopback
         return self.gateway.unauthenticated is Access.ALLOW
+
+    @property
+    def verifies_private(self) -> bool:
+        """Whether the control plane may try endpoints at private addresses."""
+        if self.control.verify.allow_private is not None:
+            return self.control.verify.allow_private
+        return all(address.is_loopback for address in (self.listen.picker, self.listen.gateway, self.listen.admin))

@@ -20,6 +20,9 @@ Count = NewType("Count", int)
 Name = NewType("Name", str)
 """The name of a pool, a backend or a namespace: no slash, no white space."""
 
+StoreUrl = NewType("StoreUrl", str)
+"""Where the control plane keeps its records: `sqlite:///FILE` or `postgresql://...` without a password."""
+
 HttpPath = NewType("HttpPath", str)
 """A path that begins with a slash, without scheme, query or fragment."""
 
@@ -33,6 +36,8 @@ REF_PATTERN = r"^([^/\s]{1,253}/)?[^/\s]{1,253}$"
 HOST_PORT_PATTERN = r"^(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}$"
 URL_PATTERN = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 PATH_PATTERN = r"^/[^\s?#]*$"
+STORE_PATTERN = r"^(sqlite:///[^\s?#]+|postgresql://[^\s#]+)$"
+FLAGS = {"true": True, "false": False}
 
 REFERENCE_PATTERN = r"^(\$\{[A-Za-z_][A-Za-z0-9_]*\}|file:.+)$"
 
@@ -212,6 +217,22 @@ def parse_path(text: str) -> HttpPath:
     if re.fullmatch(PATH_PATTERN, text) is None or text.startswith("//"):
         raise Unreadable("not a path", "begin with one slash; no scheme, host, query or fragment: /v1/chat/completions")
     return HttpPath(text)
+
+
+def parse_store(text: str) -> StoreUrl:
+    fix = "write sqlite:///FILE, or postgresql://USER@HOST/DATABASE"
+    if re.fullmatch(STORE_PATTERN, text) is None:
+        raise Unreadable("not a store", fix)
+    user, at, _ = text.partition("://")[2].partition("/")[0].rpartition("@")
+    if (at and ":" in user) or "password=" in text.lower():
+        raise Unreadable("a store's address with a password", "set PGPASSWORD, or PGPASSFILE to a file that holds it")
+    return StoreUrl(text)
+
+
+def parse_flag(text: str) -> bool:
+    if text not in FLAGS:
+        raise Unreadable("neither true nor false", "write true or false")
+    return FLAGS[text]
 
 
 def parse_text(text: str) -> str:

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+Series: TypeAlias = Counter | Gauge | Histogram
 
 LABEL_VALUES_MAX = 256
 """Distinct values of one label; what comes after is counted under `other` (names sent by clients are unbounded)."""
@@ -76,6 +79,13 @@ EVENT_LOOP_LAG = Metric(
     "kinference_event_loop_lag_seconds", Kind.HISTOGRAM, "How late the event loop ran what was due.", (), _OVERHEAD
 )
 
+CONTROL_LEFT_OUT = Metric(
+    "kinference_control_routes_left_out",
+    Kind.GAUGE,
+    "1 for an inference route that cannot be resolved and is left out of the bundle.",
+    ("route",),
+)
+
 TABLE: tuple[Metric, ...] = (
     EVENT_LOOP_LAG,
     GATEWAY_REQUESTS,
@@ -91,6 +101,7 @@ TABLE: tuple[Metric, ...] = (
     ITL_IGNORED,
     INTER_TOKEN_GAPS,
     ABORTS,
+    CONTROL_LEFT_OUT,
 )
 
 
@@ -99,10 +110,11 @@ class Metrics:
 
     def __init__(self, table: Sequence[Metric] = TABLE) -> None:
         self._registry = CollectorRegistry()
-        self._by_metric: dict[Metric, Counter | Gauge | Histogram] = {row: self._build(row) for row in table}
+        self._by_metric: dict[Metric, Series] = {row: self._build(row) for row in table}
+        self._by_labels: dict[tuple[str, ...], Series] = {}
         self._seen: dict[tuple[Metric, int], set[str]] = {}
 
-    def _build(self, row: Metric) -> Counter | Gauge | Histogram:
+    def _build(self, row: Metric) -> Series:
         match row.kind:
             case Kind.COUNTER:
                 return Counter(row.name, row.help, row.labels, registry=self._registry)
@@ -129,11 +141,22 @@ class Metrics:
         assert isinstance(series, Histogram)
         series.observe(seconds)
 
-    def _series(self, metric: Metric, labels: tuple[str, ...]) -> Counter | Gauge | Histogram:
+    def _series(self, metric: Metric, labels: tuple[str, ...]) -> Series:
+        key = (metric.name, *labels)  # a metric's own hash goes through all of its fields
+        series = self._by_labels.get(key)
+        return self._find(metric, labels, key) if series is None else series
+
+    def _find(self, metric: Metric, labels: tuple[str, ...], key: tuple[str, ...]) -> Series:
         parent = self._by_metric[metric]
         if not labels:
-            return parent
-        return parent.labels(*(self._bounded(metric, place, value) for place, value in enumerate(labels)))
+            series = parent
+        else:
+            bounded = tuple(self._bounded(metric, place, value) for place, value in enumerate(labels))
+            series = parent.labels(*bounded)
+            if bounded != labels:
+                return series  # what is unbounded is not kept
+        self._by_labels[key] = series
+        return series
 
     def _bounded(self, metric: Metric, place: int, value: str) -> str:
         seen = self._seen.setdefault((metric, place), set())

@@ -24,11 +24,13 @@ from kinference.picker.timer import ReclaimTimer
 from kinference.ports import Clock, Upstream
 from kinference.runtime.clock import SystemClock
 from kinference.runtime.directory import FleetDirectory
+from kinference.runtime.provider_backends import ProviderBackends
 from kinference.runtime.rules import apply, routing_rules
 from kinference.runtime.views import decision_views, endpoint_views, unready_reason
 from kinference.runtime.wires import Wire, http_server
 from kinference.wire.exchange import Handler, HttpServer
 from kinference.wire.grpcio_server import GrpcioLimits, GrpcioServer
+from kinference.wire.rpc import RpcService
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,14 @@ def picker_limits(config: Config) -> PickerLimits:
     )
 
 
-def build_gateway(config: Config, parts: Parts) -> Gateway:
+def build_gateway(config: Config, parts: Parts, backends: ProviderBackends) -> Gateway:
     """The HTTP plane, with the credentials that only it may hold."""
     outside = Outside(
         picker=InProcessPicker(parts.desk),
         upstream=parts.upstream,
         clock=parts.clock,
         metrics=parts.metrics,
-        directory=build_directory(config, parts.fleet),
+        directory=build_directory(config, parts.fleet, backends),
     )
     options = GatewayOptions(
         keys=tuple(ClientKey(key.key.reveal(), key.tenant, key.service_class) for key in config.gateway.keys),
@@ -99,13 +101,13 @@ def build_gateway(config: Config, parts: Parts) -> Gateway:
     return Gateway(outside, options)
 
 
-def build_directory(config: Config, fleet: Fleet) -> Directory:
+def build_directory(config: Config, fleet: Fleet, backends: ProviderBackends) -> Directory:
     """Where destinations are and what models there are, for one configuration."""
     rules = routing_rules(config)
-    known = FleetDirectory(fleet, rules)
+    known, own = FleetDirectory(fleet, rules), backend_routes(config)
     return Directory(
         locate=known.locate,
-        resolve=backend_routes(config).get,
+        resolve=lambda ref: own.get(ref) or backends.get(ref),
         models=known.models,
         allows=Rulebook(rules).may_use_model,
     )
@@ -135,11 +137,11 @@ def build_admin(parts: Parts) -> Admin:
     )
 
 
-def build_servers(config: Config, parts: Parts, gateway: Handler) -> Servers:
-    """One server a port."""
+def build_servers(config: Config, parts: Parts, control: RpcService, gateway: Handler) -> Servers:
+    """One server a port; the control plane's service stands beside the picker's."""
     limits = GrpcioLimits(chunk_bytes_max=config.limits.chunk_max_bytes)
     return Servers(
-        picker=GrpcioServer(str(config.listen.picker), [picker_service(parts.desk)], limits),
+        picker=GrpcioServer(str(config.listen.picker), [picker_service(parts.desk), control], limits),
         gateway=http_server(parts.wire, gateway, parts.clock),
         admin=http_server(parts.wire, build_admin(parts).handle, parts.clock),
     )

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from kinference.config.env import PREFIX
+from kinference.config.env import PREFIX, process_environment
 from kinference.config.schema import Config
 from kinference.config.values import HostPort
 from kinference.errors import ConfigError
 from kinference.ids import Seconds
 from kinference.runtime.build import Parts, build_gateway, build_parts, build_servers
+from kinference.runtime.control import Control, control_plane
 from kinference.runtime.lag import watch_lag
 from kinference.runtime.rules import apply
 from kinference.runtime.wires import Wire, http_upstream
@@ -36,11 +37,11 @@ class Ports(msgspec.Struct, frozen=True):
 class Service:
     """All planes of one process. Made by `running`."""
 
-    def __init__(self, config: Config, parts: Parts) -> None:
+    def __init__(self, config: Config, parts: Parts, control: Control) -> None:
         self.config = config
-        self._parts = parts
-        self._gateway = build_gateway(config, parts)
-        self._servers = build_servers(config, parts, self._serve_gateway)
+        self._parts, self._control = parts, control
+        self._gateway = build_gateway(config, parts, control.backends)
+        self._servers = build_servers(config, parts, control.service, self._serve_gateway)
         self.ports = Ports(0, 0, 0)
 
     async def _serve_gateway(self, exchange: Exchange) -> None:
@@ -68,11 +69,13 @@ class Service:
 
     def apply(self, config: Config) -> None:
         """Take over a new configuration between two requests. Addresses and limits are for the next start."""
-        if (config.listen, config.limits) != (self.config.listen, self.config.limits):
-            _log.warning("listen and limits have changed: they take effect at the next start")
+        now, then = ((each.listen, each.limits, each.control) for each in (self.config, config))
+        if now != then:
+            _log.warning("listen, limits or control have changed: they take effect at the next start")
         apply(config, self._parts.router, self._parts.fleet)
         self.config = config
-        self._gateway = build_gateway(config, self._parts)
+        self._gateway = build_gateway(config, self._parts, self._control.backends)
+        self._control.backends.configure(config)
         self._parts.watcher.reconcile()
 
     async def drain(self, timeout: Seconds) -> None:
@@ -106,11 +109,22 @@ async def running(config: Config, wire: Wire = Wire.LIBRARY) -> AsyncIterator[Se
     async with AsyncExitStack() as stack:
         upstream = await stack.enter_async_context(http_upstream(wire))
         parts = build_parts(config, upstream, wire)
-        service = Service(config, parts)
+        control = await stack.enter_async_context(
+            control_plane(config, process_environment(), parts.clock, parts.metrics)
+        )
+        control.backends.configure(config)
+        await control.backends.refresh()
+        service = Service(config, parts, control)
         stack.push_async_callback(service.drain, 0)
         await service.listen()
         background = await stack.enter_async_context(asyncio.TaskGroup())
-        for work in (parts.watcher.run(), parts.timer.run(), watch_lag(parts.clock, parts.metrics)):
+        works = (
+            parts.watcher.run(),
+            parts.timer.run(),
+            control.backends.run(),
+            watch_lag(parts.clock, parts.metrics),
+        )
+        for work in works:
             stack.callback(background.create_task(work).cancel)
         yield service
 

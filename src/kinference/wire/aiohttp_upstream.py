@@ -8,6 +8,7 @@ from types import SimpleNamespace, TracebackType
 from typing import Self
 
 import aiohttp
+from aiohttp.abc import AbstractResolver
 from aiohttp.http import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
@@ -28,9 +29,10 @@ _NEVER_ADDED = ("user-agent", "accept", "accept-encoding", "content-type")
 class AiohttpUpstream(Upstream):
     """HTTP connections to destinations. Made inside a running event loop; closed by leaving its context."""
 
-    def __init__(self) -> None:
-        self._pooled = _session(reuse=True)
-        self._fresh = _session(reuse=False)
+    def __init__(self, resolver: AbstractResolver | None = None) -> None:
+        """`resolver` finds the addresses of names, in place of the system's own."""
+        self._pooled = _session(resolver, reuse=True)
+        self._fresh = _session(resolver, reuse=False)
 
     async def __aenter__(self) -> Self:
         return self
@@ -107,11 +109,11 @@ class _AiohttpAnswer(UpstreamAnswer):
         self._response.close()
 
 
-def _session(*, reuse: bool) -> aiohttp.ClientSession:
+def _session(resolver: AbstractResolver | None, *, reuse: bool) -> aiohttp.ClientSession:
     connector = (
-        aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_MAX)
+        aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_MAX, resolver=resolver)
         if reuse
-        else aiohttp.TCPConnector(limit=0, force_close=True)
+        else aiohttp.TCPConnector(limit=0, force_close=True, resolver=resolver)
     )
     return aiohttp.ClientSession(
         connector=connector,

@@ -45,10 +45,6 @@ def test_a_good_file_passes() -> None:
             "backends: [{name: b, api: openai_chat, models: {m: n}, provider: x, base_url: 'http://h'}]",
             "backends[0]: needs exactly one of base_url and provider",
         ),
-        (
-            "backends: [{name: b, api: openai_chat, models: {m: n}, provider: x}]",
-            "backends[0].provider: provider records are not available in this version; write base_url and api_key",
-        ),
         (BACKEND.replace("{m: n}", "{}"), "backends[0].models: no model"),
         (BACKEND.replace("{m: n}", "{m: ''}"), "backends[0].models: an empty model name"),
         (

@@ -10,6 +10,7 @@ from kinference.config.env import (
     overrides,
     process_environment,
     secret_reader,
+    state_folder,
     unknown_variables,
     variable_of,
 )
@@ -124,6 +125,18 @@ def test_a_file_that_holds_no_secret_is_refused(tmp_path: Path, content: bytes, 
     (tmp_path / "key").write_bytes(content)
     with pytest.raises(Unreadable, match=problem):
         secret_reader({})(f"file:{tmp_path / 'key'}")
+
+
+@pytest.mark.parametrize(
+    ("environ", "folder"),
+    [
+        ({"XDG_STATE_HOME": "/state", "HOME": "/me"}, "/state/kinference"),
+        ({"XDG_STATE_HOME": "", "HOME": "/me"}, "/me/.local/state/kinference"),
+        ({}, "/var/lib/.local/state/kinference"),
+    ],
+)
+def test_state_is_kept_where_the_users_other_programs_keep_theirs(environ: dict[str, str], folder: str) -> None:
+    assert state_folder(environ) == Path(folder)
 
 
 def test_the_environment_of_the_process_is_a_mapping() -> None:

@@ -12,7 +12,7 @@ from kinference.vocabulary import Api, QosClass
 
 def test_the_keys_come_in_the_order_of_declaration() -> None:
     assert list(keys_of(Config)) == [
-        "listen", "limits", "pools", "backends", "models", "tenants", "unmatched_tenant", "gateway", "routing",
+        "listen", "limits", "pools", "backends", "models", "tenants", "unmatched_tenant", "gateway", "routing", "control",
     ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kinference.config.env import secret_reader
 from kinference.config.scalars import scalars
-from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, Url
+from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, StoreUrl, Url
 from kinference.ids import ObjectRef
 
 TABLE = scalars(secret_reader({"KEY": "value"}))
@@ -26,6 +26,8 @@ TABLE = scalars(secret_reader({"KEY": "value"}))
         (Url, "https://host:1/prefix"),
         (HttpPath, "/v1/chat"),
         (Secret, "${KEY}"),
+        (StoreUrl, "sqlite:///control.db"),
+        (StoreUrl, "postgresql://kinference@db:5432/kinference?sslmode=verify-full"),
     ],
 )
 def test_the_reader_and_the_schema_pattern_agree(kind: Any, text: str) -> None:
@@ -36,9 +38,9 @@ def test_the_reader_and_the_schema_pattern_agree(kind: Any, text: str) -> None:
 
 
 def test_numbers_need_no_quotes_and_text_does() -> None:
-    assert not any(TABLE[kind].is_text for kind in (int, float, Count, Size, Duration))
-    assert all(TABLE[kind].is_text for kind in (str, Name, ObjectRef, HostPort, Url, HttpPath, Secret))
+    assert not any(TABLE[kind].is_text for kind in (int, float, bool, Count, Size, Duration))
+    assert all(TABLE[kind].is_text for kind in (str, Name, ObjectRef, HostPort, Url, HttpPath, StoreUrl, Secret))
 
 
-def test_only_secrets_are_kept_out_of_messages() -> None:
-    assert [kind for kind, scalar in TABLE.items() if scalar.is_secret] == [Secret]
+def test_what_may_hold_a_secret_is_kept_out_of_messages() -> None:
+    assert [kind for kind, scalar in TABLE.items() if scalar.is_secret] == [StoreUrl, Secret]

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from kinference.config.schema import Access, Config, Gateway, Limits, Listen, Pool
+from kinference.config.schema import Access, Config, Control, Gateway, Limits, Listen, Pool, Verify
 from kinference.config.values import HostPort, Name
 from kinference.ids import ObjectRef
 
@@ -33,6 +33,19 @@ def test_requests_without_a_credential_are_served_on_loopback_unless_said_otherw
     config: Config, allowed: bool
 ) -> None:
     assert config.allows_unauthenticated is allowed
+
+
+@pytest.mark.parametrize(
+    ("config", "allowed"),
+    [
+        (Config(), True),
+        (Config(listen=ANYWHERE), False),
+        (Config(listen=ANYWHERE, control=Control(verify=Verify(allow_private=True))), True),
+        (Config(control=Control(verify=Verify(allow_private=False))), False),
+    ],
+)
+def test_private_endpoints_are_tried_on_loopback_unless_said_otherwise(config: Config, allowed: bool) -> None:
+    assert config.verifies_private is allowed
 
 
 def test_a_pool_is_known_by_namespace_and_name() -> None:

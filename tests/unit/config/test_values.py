@@ -76,6 +76,13 @@ def test_a_spelled_time_reads_back(seconds: float) -> None:
         (values.parse_path, "https://host/v1"),
         (values.parse_path, "/v1#a"),
         (values.parse_path, "/v1?a"),
+        (values.parse_store, "control.db"),
+        (values.parse_store, "sqlite://control.db"),
+        (values.parse_store, "mysql://h/d"),
+        (values.parse_store, "postgresql://user:hunter2@h/d"),
+        (values.parse_store, "postgresql://h/d?password=hunter2"),
+        (values.parse_flag, "yes"),
+        (values.parse_flag, "True"),
     ],
 )
 def test_what_is_no_such_value_is_refused_with_a_fix(parse: Callable[[str], object], text: str) -> None:
@@ -132,6 +139,10 @@ def test_a_host_port_compares_by_value() -> None:
 def test_a_reference_without_a_namespace_is_in_the_default_one() -> None:
     assert values.parse_ref("llama") == ObjectRef("default", "llama")
     assert values.parse_ref("team/llama") == ObjectRef("team", "llama")
+
+
+def test_a_flag_is_true_or_false() -> None:
+    assert [values.parse_flag(text) for text in ("true", "false")] == [True, False]
 
 
 def test_numbers_are_read_as_written() -> None:

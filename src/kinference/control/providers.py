@@ -1,0 +1,105 @@
+"""From a provider's record and a model to all that a call needs, at the moment of asking."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from kinference.control.catalogue import Provider
+from kinference.control.errors import StoreFailed, Unmet
+from kinference.control.provider_types import TYPES, Auth, Family, ProviderType, type_named
+from kinference.control.store.sealing import Sealed
+from kinference.control.vertex import check_path_model, first, vertex_route
+from kinference.errors import InvalidArgument
+
+Reveal = Callable[[Sealed | str, str], str]
+"""A stored credential and its place to the secret itself. Raises StoreFailed, or Unmet for a reference to nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """An endpoint with its credential, ready to be called."""
+
+    base_url: str
+    protocols: tuple[str, ...]
+    api_key: str = field(repr=False)
+    model_id: str
+    provider_type: str
+    auth: Auth
+    default_headers: tuple[tuple[str, str], ...] = ()
+    model_in_path: bool = False
+    path_override: str | None = None
+
+
+def resolve(provider: Provider, model_id: str, reveal: Reveal) -> Resolved:
+    """Resolve a record for one model. Raises InvalidArgument, Unmet or StoreFailed."""
+    kind = inference_type(provider)
+    if kind.family is Family.BEDROCK:
+        check_path_model(model_id)
+    base_url = first(provider.config, kind.base_url_keys).strip() or kind.base_url
+    resolved = Resolved(
+        base_url=base_url,
+        protocols=kind.protocols,
+        api_key=_credential(provider, kind, reveal),
+        model_id=model_id,
+        provider_type=kind.told_as or kind.name,
+        auth=kind.auth,
+        default_headers=kind.default_headers,
+        path_override=kind.path_override,
+    )
+    if kind.family is Family.VERTEX:
+        return _on_vertex(resolved, provider.config)
+    if not base_url:
+        raise InvalidArgument(
+            f"provider '{provider.name}' resolved to an empty base_url; set {kind.base_url_keys[0]} in its config"
+        )
+    return resolved
+
+
+def inference_type(provider: Provider) -> ProviderType:
+    """Raises InvalidArgument for a type that cannot serve inference."""
+    kind = type_named(provider.type)
+    if kind is None:
+        known = ", ".join(each.name for each in TYPES)
+        raise InvalidArgument(
+            f"provider '{provider.name}' has unsupported type '{provider.type}' for inference (supported: {known})"
+        )
+    return kind
+
+
+def place_of(provider_name: str, key: str) -> str:
+    """What a credential is sealed for."""
+    return f"provider {provider_name} credential {key}"
+
+
+def _credential(provider: Provider, kind: ProviderType, reveal: Reveal) -> str:
+    """The first preferred key that has a value, else the first of all in the alphabet, where the type allows it."""
+    others = sorted(set(provider.credentials) - set(kind.credential_keys)) if kind.any_credential else []
+    trouble: StoreFailed | Unmet | None = None
+    for key in (*kind.credential_keys, *others):
+        if key not in provider.credentials:
+            continue
+        try:
+            secret = reveal(provider.credentials[key], place_of(provider.name, key))
+        except (StoreFailed, Unmet) as error:
+            trouble = trouble or error
+            continue
+        if secret.strip():
+            return secret
+    if trouble is not None:
+        raise trouble
+    if kind.needs_credential:
+        wanted = f"; set {kind.credential_keys[0]}" if kind.credential_keys else ""
+        raise InvalidArgument(f"provider '{provider.name}' has no usable API key credential{wanted}")
+    return ""
+
+
+def _on_vertex(resolved: Resolved, config: Mapping[str, str]) -> Resolved:
+    route = vertex_route(config, resolved.base_url, resolved.model_id)
+    is_anthropic = route.model_in_path
+    return replace(
+        resolved,
+        base_url=route.base_url,
+        protocols=(route.protocol,),
+        model_id=route.model_id,
+        model_in_path=is_anthropic,
+        path_override=route.path_override,
+    )

@@ -1,0 +1,132 @@
+"""The store in one SQLite file: every acknowledged write survives the death of the process, and of the machine.
+
+The connection lives on one thread of its own, so that a slow disk never holds up the event loop.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kinference.control.errors import Overtaken, Referred, StoreFailed
+from kinference.control.store import sql
+from kinference.control.store.base import Kind, Row, Store
+
+BUSY_SECONDS = 10.0
+"""How long to wait for another process that writes to the same file."""
+
+Result = TypeVar("Result")
+
+
+class SqliteStore(Store):
+    """Rows in a file, which is created when it is first used."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread = ThreadPoolExecutor(1, "kinference-store")
+        self._connection: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        await self._do(lambda _connection: None)
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
+        self._thread.shutdown(wait=False)
+
+    async def read(self, kind: Kind, name: str) -> Row | None:
+        found = await self._do(lambda connection: _rows(connection, sql.READ, kind.value, name))
+        return sql.row_of(found[0]) if found else None
+
+    async def rows(self, kind: Kind) -> Sequence[Row]:
+        return sql.rows_of(await self._do(lambda connection: _rows(connection, sql.ROWS, kind.value)))
+
+    async def write(self, row: Row, expected: int | None = None) -> int:
+        statement, parameters = sql.write(row, expected)
+        found = await self._do(lambda connection: _change(connection, statement, *parameters))
+        if not found:
+            raise Overtaken(f"{row.kind.value} {row.name!r} was changed by somebody else in the meantime")
+        version: int = found[0][0]
+        return version
+
+    async def delete(self, kind: Kind, name: str) -> bool:
+        return bool(await self._do(lambda connection: _change(connection, sql.DELETE, kind.value, name)))
+
+    async def load(self, rows: Iterable[Row]) -> None:
+        await self._do(lambda connection: _load(connection, tuple(rows)))
+
+    async def _do(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, work)
+
+    def _guarded(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        try:
+            if self._connection is None:
+                self._connection = _connected(self._path)
+            return work(self._connection)
+        except sqlite3.IntegrityError as error:
+            raise Referred(str(error)) from None
+        except (sqlite3.Error, OSError) as error:
+            raise StoreFailed(f"the store {self._path} cannot be used: {error}") from error
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """Open the file, for its owner alone, and bring its tables up to date."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+        _migrate(connection)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    with _transaction(connection):
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > len(sql.MIGRATIONS):
+            raise sqlite3.DatabaseError("it was written by a newer version of kinference")
+        for script in sql.MIGRATIONS[version:]:
+            connection.execute(script.format(bytes="BLOB"))
+        connection.execute(f"PRAGMA user_version = {len(sql.MIGRATIONS)}")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, with the write lock from the start: a lock that is taken late can be refused."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _rows(connection: sqlite3.Connection, statement: str, *parameters: object) -> list[Any]:
+    named = {str(place): value for place, value in enumerate(parameters, start=1)}
+    return connection.execute(statement, named).fetchall()
+
+
+def _change(connection: sqlite3.Connection, statement: str, *parameters: object) -> list[Any]:
+    with _transaction(connection):
+        return _rows(connection, statement, *parameters)
+
+
+def _load(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    with _transaction(connection):
+        for kind in reversed(Kind):
+            _rows(connection, sql.CLEAR, kind.value)
+        for row in sql.in_order(rows):
+            _rows(connection, sql.PUT_BACK, *sql.values(row), row.version)

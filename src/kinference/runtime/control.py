@@ -1,0 +1,89 @@
+"""The control plane of one process: who gets what of its parts."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kinference.config.env import state_folder
+from kinference.config.schema import Config
+from kinference.control.catalogue import Catalogue
+from kinference.control.credentials import Credentials
+from kinference.control.errors import StoreFailed
+from kinference.control.registry import Registry
+from kinference.control.routes import Routes
+from kinference.control.service import inference_service
+from kinference.control.store.base import Store
+from kinference.control.store.keys import KeySource
+from kinference.control.store.postgres import PostgresStore
+from kinference.control.store.sealing import Sealer
+from kinference.control.store.sqlite import SqliteStore
+from kinference.control.verify import Verifier
+from kinference.errors import ConfigError
+from kinference.observe.metrics import Metrics
+from kinference.ports import Clock
+from kinference.runtime.provider_backends import ProviderBackends
+from kinference.wire.guarded_upstream import GuardedUpstream, admits_any, admits_public
+from kinference.wire.rpc import RpcService
+
+SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What the other planes see of it."""
+
+    service: RpcService
+    routes: Routes
+    registry: Registry
+    backends: ProviderBackends
+
+
+def build_store(config: Config, environ: Mapping[str, str]) -> Store:
+    """The configured store; by default a file of this user's, which appears when something is first stored."""
+    address = config.control.store
+    if address is None:
+        return SqliteStore(state_folder(environ) / "control.db")
+    if address.startswith(SQLITE):
+        return SqliteStore(Path(address.removeprefix(SQLITE)))
+    return PostgresStore(address)
+
+
+def build_credentials(environ: Mapping[str, str]) -> Credentials:
+    """Sealing with the configured key, or with one made on first use."""
+    return Credentials(Sealer(key_source(environ).load), environ)
+
+
+def key_source(environ: Mapping[str, str]) -> KeySource:
+    """Where the key of all secrets is."""
+    return KeySource(environ, state_folder(environ) / "secret.key")
+
+
+@asynccontextmanager
+async def control_plane(
+    config: Config, environ: Mapping[str, str], clock: Clock, metrics: Metrics
+) -> AsyncIterator[Control]:
+    """The control plane, its store open if one was configured. Raises ConfigError when that cannot be used."""
+    store = build_store(config, environ)
+    async with GuardedUpstream(admits_any if config.verifies_private else admits_public) as upstream:
+        try:
+            if config.control.store is not None:
+                await _open(store)
+            yield _build(store, environ, Verifier(upstream), clock, metrics)
+        finally:
+            await store.close()
+
+
+async def _open(store: Store) -> None:
+    try:
+        await store.open()
+    except StoreFailed as error:
+        raise ConfigError("control.store", str(error), "check the path, its permissions and the server") from error
+
+
+def _build(store: Store, environ: Mapping[str, str], verifier: Verifier, clock: Clock, metrics: Metrics) -> Control:
+    catalogue, credentials = Catalogue(store), build_credentials(environ)
+    routes = Routes(catalogue, credentials, verifier, metrics)
+    backends = ProviderBackends(catalogue, routes)
+    registry = Registry(catalogue, credentials, backends.users_of)
+    return Control(inference_service(routes, clock), routes, registry, backends)

@@ -1,0 +1,50 @@
+import stat
+from pathlib import Path
+
+import pytest
+
+from kinference.config.schema import Config
+from kinference.config.schema import Control as ControlSection
+from kinference.config.values import StoreUrl
+from kinference.control.registry import ProviderChange
+from kinference.errors import ConfigError
+from kinference.observe.metrics import Metrics
+from kinference.runtime.clock import SystemClock
+from kinference.runtime.control import control_plane
+
+CHANGE = ProviderChange("openai", {"OPENAI_API_KEY": "sk-1"})
+
+
+def files(folder: Path) -> dict[str, int]:
+    return {str(file.relative_to(folder)): stat.S_IMODE(file.stat().st_mode) for file in folder.rglob("*")}
+
+
+async def test_nothing_is_made_before_something_is_stored(tmp_path: Path) -> None:
+    async with control_plane(Config(), {"XDG_STATE_HOME": str(tmp_path)}, SystemClock(), Metrics()) as control:
+        assert files(tmp_path) == {}
+        await control.registry.create("p", CHANGE, "test")
+    made = files(tmp_path)
+    assert made == {"kinference": 0o700, "kinference/control.db": 0o600, "kinference/secret.key": 0o600}
+
+
+async def test_a_configured_file_is_opened_at_the_start(tmp_path: Path) -> None:
+    config = Config(control=ControlSection(StoreUrl(f"sqlite:///{tmp_path}/deep/control.db")))
+    async with control_plane(config, {"HOME": str(tmp_path)}, SystemClock(), Metrics()):
+        assert "deep/control.db" in files(tmp_path)
+
+
+async def test_a_store_that_cannot_be_used_is_named_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    config = Config(control=ControlSection(StoreUrl(f"sqlite:///{tmp_path}/file/control.db")))
+    with pytest.raises(ConfigError, match=r"control\.store: the store .* cannot be used"):
+        async with control_plane(config, {}, SystemClock(), Metrics()):
+            pass
+
+
+async def test_records_outlive_the_process(tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    async with control_plane(Config(), environ, SystemClock(), Metrics()) as control:
+        await control.registry.create("p", CHANGE, "test")
+    async with control_plane(Config(), environ, SystemClock(), Metrics()) as control:
+        provider = await control.registry.get("p")
+        assert control.routes.resolved(provider, "m").api_key == "sk-1"

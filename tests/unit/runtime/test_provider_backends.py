@@ -1,0 +1,83 @@
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kinference.config.schema import Backend, Config
+from kinference.config.values import Name, Url
+from kinference.control.registry import ProviderChange
+from kinference.ids import ObjectRef
+from kinference.observe.metrics import Metrics
+from kinference.runtime.clock import SystemClock
+from kinference.runtime.control import Control, control_plane
+from kinference.vocabulary import Api
+
+REF = ObjectRef("default", "cloud")
+CLOUD = Backend(Name("cloud"), Api.OPENAI_CHAT, {"m": "n"}, provider=Name("p"))
+OWN = Backend(Name("own"), Api.OPENAI_CHAT, {"m": "n"}, base_url=Url("https", "h", 443))
+CONFIG = Config(backends=(CLOUD, OWN))
+GOOD = ProviderChange("openai", {"OPENAI_API_KEY": "sk-1\n".strip()}, config={"OPENAI_BASE_URL": "https://up.test/v1"})
+
+
+@pytest.fixture
+async def control(tmp_path: Path) -> AsyncIterator[Control]:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    async with control_plane(Config(), environ, SystemClock(), Metrics()) as plane:
+        plane.backends.configure(CONFIG)
+        yield plane
+
+
+async def test_a_backend_is_its_providers_record(control: Control) -> None:
+    await control.registry.create("p", GOOD, "test")
+    await control.backends.refresh()
+    route = control.backends.get(REF)
+    assert route is not None
+    assert (route.ref, route.base_url, route.api_key, route.api) == (REF, "https://up.test/v1", "sk-1", Api.OPENAI_CHAT)
+    assert control.backends.get(OWN.ref) is None
+
+
+async def test_a_missing_record_is_told_of_once_with_what_to_do(
+    control: Control, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        await control.backends.refresh()
+    assert control.backends.get(REF) is None
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    assert "kinference provider create" in vars(caplog.records[0])["reason"]
+
+
+async def test_the_last_good_stays_in_use_while_its_record_is_broken(
+    control: Control, caplog: pytest.LogCaptureFixture
+) -> None:
+    await control.registry.create("p", GOOD, "test")
+    await control.backends.refresh()
+    await control.registry.update("p", ProviderChange(credentials={"OPENAI_API_KEY": ""}), "test")
+    await control.backends.refresh()
+    route = control.backends.get(REF)
+    assert route is not None
+    assert route.api_key == "sk-1"
+    assert "no usable API key" in vars(caplog.records[0])["reason"]
+
+
+async def test_a_change_is_followed_at_once(control: Control) -> None:
+    async def seen(key: str) -> None:
+        while (route := control.backends.get(REF)) is None or route.api_key != key:  # noqa: ASYNC110 - they tell nobody
+            await asyncio.sleep(0.005)
+
+    async with asyncio.timeout(3), asyncio.TaskGroup() as group:
+        following = group.create_task(control.backends.run())
+        await control.registry.create("p", GOOD, "test")
+        await seen("sk-1")
+        await control.registry.update("p", ProviderChange(credentials={"OPENAI_API_KEY": "sk-2"}), "test")
+        await seen("sk-2")
+        following.cancel()
+
+
+async def test_a_used_provider_is_known_by_its_users(control: Control) -> None:
+    assert control.backends.users_of("p") == ["backend default/cloud"]
+    control.backends.configure(Config())
+    assert control.backends.users_of("p") == []
+    await control.backends.refresh()
+    assert control.backends.get(REF) is None
