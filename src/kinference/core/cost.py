@@ -24,6 +24,7 @@ class Case:
     """One request against its candidates, in columns of equal length."""
 
     destinations: Sequence[Destination]
+    names: Sequence[str]
     rates: Sequence[Rates]
     loads: Sequence[Load]
     circuits: Sequence[Circuit]
@@ -45,6 +46,8 @@ class Case:
     fitting: Sequence[int]
     """The places of those whose KV cache takes this request without evicting a running one."""
     turn: int
+    key: int
+    """Equal for prompts with an equal head, 0 for one too short to tell."""
 
 
 class CostTerm(Protocol):

@@ -45,6 +45,7 @@ class Flight:
             self.first_token_at = now
             self.destination.circuit.succeeded()
             self.rates.learn(self.computed_tokens, ttft_ms)
+            self.destination.latency.learn(ttft_ms, now)
 
     def learn_final(self, prompt_tokens: int, completion_tokens: int, now: Seconds) -> None:
         """The end of an answer. One that was not announced by a first byte was good all the same."""

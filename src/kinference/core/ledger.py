@@ -31,6 +31,7 @@ class Load:
     foreign_requests: float = 0.0
     seen_at: Seconds = 0.0
     waiting: int = 0
+    kv_usage_ratio: float = 0.0
     room: float = UNLIMITED
     """Tokens the KV cache could take beside what others hold, when last seen."""
     resident: int = 0
@@ -38,7 +39,7 @@ class Load:
 
     def observe(self, seen: Observation, typical_tokens: float) -> None:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""
-        self.seen_at, self.waiting = seen.seen_at, seen.waiting
+        self.seen_at, self.waiting, self.kv_usage_ratio = seen.seen_at, seen.waiting, seen.kv_usage_ratio or 0.0
         self.foreign_tokens = max(0, seen.waiting - self.prefilling) * typical_tokens
         self.foreign_requests = float(max(0, seen.waiting + seen.running - self.requests))
         if seen.kv_blocks and seen.block_tokens and seen.kv_usage_ratio is not None:

@@ -160,7 +160,7 @@ class Router:
         group, scoring = self._split(request, shortlist.groups), self._scoring
         prompt = look_up(request, group, self._index) if scoring.by_prefix else Prompt()
         case = make_case(request, group, prompt, now)
-        if scoring.by_prefix and 0 < len(case.fitting) < len(group.destinations):
+        if scoring.guards and 0 < len(case.fitting) < len(group.destinations):
             group = group.only(case.fitting)  # the others would push running requests out of their caches
             case = make_case(request, group, prompt, now)
         terms = scoring.terms if request.qos is QosClass.INTERACTIVE else scoring.batch_terms
@@ -202,6 +202,8 @@ class Router:
             destination, rates, group.traits[model], request.prompt_bytes, computed, believed, insertion, alone
         )
         destination.picks += 1
+        if not case.hits[chosen]:
+            destination.cold_picked = reservation
         destination.circuit.picked(now)
         group.traits[model].learn_uncached(uncached)
         degraded = verdict.prompt.truncated and slot >= 0

@@ -1,30 +1,22 @@
 """Policies by name: which cost terms, which chooser. Ours, and those of others for comparison, from the same parts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from math import isfinite
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
-from kinference.core.choose import AnyOne, Cheapest, Chooser, InTurn, LesserOfTwo
-from kinference.core.cost import Base, CostTerm, InFlight, Interference, Prefill, QueueWait, Risk, SlotWait
+from kinference.core.choose import AnyOne, Cheapest, InTurn, LesserOfTwo
+from kinference.core.cost import Base, InFlight, Interference, Prefill, QueueWait, Risk, SlotWait
+from kinference.core.rivals.policies import RIVALS
+from kinference.core.scoring import Scoring
 from kinference.errors import ConfigError
-
-
-@dataclass(frozen=True, slots=True)
-class Scoring:
-    """A policy ready for use."""
-
-    terms: tuple[CostTerm, ...]
-    batch_terms: tuple[CostTerm, ...]
-    """For BATCH and DEFERRABLE."""
-    chooser: Chooser
-    by_prefix: bool = True
-    """False: the policy looks at neither prompts nor caches, so nothing is hashed."""
 
 
 class Policy(Protocol):
     """A frozen dataclass whose fields are the policy's parameters and whose docstring is its help."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def scoring(self) -> Scoring:
         """The terms and the chooser with these parameters."""
@@ -82,12 +74,13 @@ class PowerOfTwo:
         return Scoring((InFlight(),), (InFlight(),), LesserOfTwo(), by_prefix=False)
 
 
-POLICIES: Mapping[str, type[ExpectedLatency | RoundRobin | Uniform | LeastRequest | PowerOfTwo]] = {
+POLICIES: Mapping[str, Callable[..., Policy]] = {
     "expected_latency": ExpectedLatency,
     "round_robin": RoundRobin,
     "random": Uniform,
     "least_request": LeastRequest,
     "power_of_two": PowerOfTwo,
+    **RIVALS,
 }
 
 
@@ -96,7 +89,7 @@ def make_policy(name: str, parameters: Mapping[str, float]) -> Policy:
     kind = POLICIES.get(name)
     if kind is None:
         raise ConfigError("routing.policy", f"no policy named {name!r}", _nearest(name, list(POLICIES)))
-    known = [parameter.name for parameter in fields(kind)]
+    known = [parameter.name for parameter in fields(kind())]
     for parameter, value in parameters.items():
         where = f"routing.parameters.{parameter}"
         if parameter not in known:

@@ -7,8 +7,9 @@ typical values of its pool and model.
 """
 
 from dataclasses import dataclass, field
+from math import exp
 
-from kinference.ids import Milliseconds
+from kinference.ids import Milliseconds, Seconds
 
 FORGETTING = 0.97
 """Weight of the past after each sample: about the last 33 count."""
@@ -26,6 +27,7 @@ LOCAL_MS_PER_TOKEN = 0.1
 BACKEND_BASE_MS = 2_000.0
 """Far above any engine that is not overloaded: equal targets are served on our own hardware first."""
 HOLD_MS = 5_000.0
+PEAK_DECAY_S = 10.0
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +40,20 @@ class Line:
     def at(self, tokens: float) -> Milliseconds:
         """The time for this many tokens."""
         return self.base_ms + self.ms_per_token * tokens
+
+
+@dataclass(slots=True, eq=False)
+class PeakLatency:
+    """An average that jumps to every peak at once and comes down from it with time."""
+
+    ms: Milliseconds = 0.0
+    _at: Seconds = 0.0
+
+    def learn(self, ms: Milliseconds, now: Seconds) -> None:
+        """A first token took so long."""
+        kept = exp(-max(0.0, now - self._at) / PEAK_DECAY_S)
+        self.ms = ms if ms > self.ms else kept * self.ms + (1.0 - kept) * ms
+        self._at = now
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ from kinference.core.ledger import Load
 from kinference.core.policy import TargetKind
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
-from kinference.core.rates import BACKEND_BASE_MS, Line, Rates, Typical, cold_rates
+from kinference.core.rates import BACKEND_BASE_MS, Line, PeakLatency, Rates, Typical, cold_rates
 from kinference.ids import ObjectRef
 
 SMOOTHING = 0.05
@@ -65,6 +65,9 @@ class Destination:
     hit_trust: float = 1.0
     """Share of the believed hits that the engine confirms: 0 for one that caches nothing."""
     picks: int = 0
+    cold_picked: int = 0
+    """The last request that was sent here with nothing cached: a greater number came later."""
+    latency: PeakLatency = field(default_factory=PeakLatency)
 
     def takes(self, prompt_tokens: float) -> bool:
         """True when a prompt of this length fits its context, as far as is known."""

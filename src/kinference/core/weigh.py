@@ -53,6 +53,7 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
     slopes = [line.ms_per_token for line in lines]
     return Case(
         destinations=group.destinations,
+        names=group.names,
         rates=group.rates,
         loads=group.loads,
         circuits=group.circuits,
@@ -66,6 +67,7 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
         output_tokens=output_tokens,
         fitting=_fitting(group, uncached, output_tokens),
         turn=next(group.turns),
+        key=next((blocks[0] for blocks in prompt.blocks.values() if blocks), 0),
     )
 
 

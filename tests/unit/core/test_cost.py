@@ -28,6 +28,7 @@ def case() -> Case:
     rates = [Rates(Typical(), Line(10.0, 0.5), hold_ms=1_000.0) for _ in destinations]
     return Case(
         destinations,
+        ["idle", "busy"],
         rates,
         [Load(), Load(waiting=1)],
         circuits=[destination.circuit for destination in destinations],
@@ -41,6 +42,7 @@ def case() -> Case:
         output_tokens=200,
         fitting=[0],
         turn=0,
+        key=0,
     )
 
 

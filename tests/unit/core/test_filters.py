@@ -56,7 +56,7 @@ def test_every_engine_speaks_openai_and_some_speak_anthropic(engine: Engine) -> 
 def test_a_backend_serves_its_own_api_or_a_caller_that_translates() -> None:
     assert verdict(backend(Api.OPENAI_CHAT)) is None
     assert verdict(backend(Api.ANTHROPIC_MESSAGES)) is Verdict.WRONG_API
-    translating = Request("m", Api.OPENAI_CHAT, (), 0, translates=True)
+    translating = Request("m", Api.OPENAI_CHAT, (), 0, reaches=frozenset({Api.ANTHROPIC_MESSAGES}))
     assert screen(Question(translating, None, backend(Api.ANTHROPIC_MESSAGES), "m")) is None
 
 

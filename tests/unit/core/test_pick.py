@@ -179,7 +179,7 @@ def test_our_own_engines_go_before_a_backend_until_they_are_overloaded() -> None
 def test_a_backend_of_another_api_needs_a_caller_that_translates() -> None:
     router = router_of(with_cloud(Fleet(), Api.ANTHROPIC_MESSAGES))
     assert "of another API" in router.decide(CHAT, 0.0).reason
-    assert router.decide(replace(CHAT, translates=True), 0.0).outcome is Outcome.OK
+    assert router.decide(replace(CHAT, reaches=frozenset({Api.ANTHROPIC_MESSAGES})), 0.0).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("reason", [AbortReason.BACKEND_UNRESOLVED, AbortReason.BACKEND_UNAUTHORIZED])

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kinference.core.rates import BACKEND_BASE_MS, Line, Rates, Typical, cold_rates
+from kinference.core.rates import BACKEND_BASE_MS, Line, PeakLatency, Rates, Typical, cold_rates
 
 
 def learned(base: float, slope: float, samples: int = 300, seed: int = 1) -> Rates:
@@ -91,3 +91,12 @@ def test_hold_time_follows_what_happens_and_is_never_negative() -> None:
 
 def test_a_backend_starts_behind_any_engine_that_is_not_overloaded() -> None:
     assert Line().at(8_000) < BACKEND_BASE_MS
+
+
+def test_a_peak_is_believed_at_once_and_forgotten_slowly() -> None:
+    latency = PeakLatency()
+    latency.learn(100.0, 1.0)
+    latency.learn(1_000.0, 2.0)
+    assert latency.ms == 1_000.0
+    latency.learn(100.0, 12.0)
+    assert 400.0 < latency.ms < 450.0

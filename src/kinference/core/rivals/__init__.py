@@ -1,0 +1,1 @@
+"""The policies of others, from their published rules, for comparison on equal signals. None of them is our default."""
