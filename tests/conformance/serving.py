@@ -21,6 +21,7 @@ from kinference.picker.timer import ReclaimTimer
 from kinference.ports import Clock
 from kinference.runtime.clock import SystemClock
 from kinference.vocabulary import Api
+from kinference.wire.grpc_server import GrpcServer
 from kinference.wire.grpcio_server import GrpcioServer
 from kinference.wire.rpc import RpcService
 
@@ -42,6 +43,7 @@ class Carrier(Protocol):
 
 
 CARRIERS: Mapping[str, Callable[[RpcService], Carrier]] = {
+    "own": lambda service: GrpcServer("127.0.0.1:0", [service]),
     "grpcio": lambda service: GrpcioServer("127.0.0.1:0", [service]),
 }
 
@@ -125,5 +127,5 @@ async def served(setup: Setup, carrier: str = "grpcio", clock: Clock | None = No
         await asyncio.gather(timer, return_exceptions=True)
 
 
-def with_limits(setup: Setup, **changed: object) -> Setup:
+def with_limits(setup: Setup, changed: Mapping[str, object]) -> Setup:
     return replace(setup, limits=replace(setup.limits, **changed))  # type: ignore[arg-type] # tests name fields and give their types
