@@ -56,7 +56,7 @@ clean:  ## Remove the virtual environment and everything that tools left behind
 
 $(READY): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "kinference needs Python 3.11 or newer with its venv module" >&2; exit 1; }
-	@echo "Setting up $(VENV) with $(PYTHON) (a minute or two, the first time only)"
+	@echo "Setting up $(VENV) with $(PYTHON) (a minute or two, only when dependencies have changed)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --editable .
