@@ -75,7 +75,8 @@ def reference_page() -> str:
 
 def _policy_rows() -> Iterator[str]:
     for name, policy in POLICIES.items():
-        yield f"| `{name}` | | | {policy.__doc__} |"
+        summary = (policy.__doc__ or "").partition("\n")[0]
+        yield f"| `{name}` | | | {summary} |"
         for parameter in dataclasses.fields(policy):
             yield f"| | `{parameter.name}` | `{parameter.default}` | {parameter.metadata['help']} |"
 
