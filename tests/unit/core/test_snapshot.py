@@ -1,5 +1,7 @@
 """The snapshot for people."""
 
+from dataclasses import fields
+from pathlib import Path
 from random import Random
 
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
@@ -7,11 +9,13 @@ from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.request import Request
+from kinference.core.snapshot import DestinationSnapshot, RatesSnapshot
 from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import Api
 
 POOL = ObjectRef("default", "pool")
 ONE = Address("h1:1")
+ADMIN_PAGE = Path(__file__).parents[3] / "docs/reference/admin.md"
 
 
 def test_it_shows_what_the_router_knows_of_each_destination() -> None:
@@ -31,3 +35,9 @@ def test_it_shows_what_the_router_knows_of_each_destination() -> None:
     assert endpoint.rates[0].model == "m"
     assert (backend.kind, backend.pool, backend.address, backend.models) == ("backend", "default/cloud", "", ("x",))
     assert (backend.waiting, backend.prefix_blocks_max, backend.requests) == (None, 0, 0)
+
+
+def test_every_field_is_explained_in_the_reference() -> None:
+    page = ADMIN_PAGE.read_text(encoding="utf-8")
+    shown = {each.name for each in fields(DestinationSnapshot) + fields(RatesSnapshot)} - {"model"}
+    assert [name for name in sorted(shown) if f"`{name}`" not in page] == []
