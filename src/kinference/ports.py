@@ -46,20 +46,6 @@ class PushedBody:
 
 
 @dataclass(frozen=True, slots=True)
-class PickArguments:
-    """One PickRequest, with the two optional extensions of the contract's metadata."""
-
-    stream_id: StreamId
-    tenant: str
-    client_request_id: str = ""
-    pool: ObjectRef | None = None
-    pool_resource_version: str = ""
-    qos: QosClass = QosClass.INTERACTIVE
-    request_path: str = ""
-    translates: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class LocalTarget:
     """An engine endpoint."""
 
@@ -72,6 +58,22 @@ class ProviderTarget:
 
     backend: ObjectRef
     path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PickArguments:
+    """One PickRequest, with the two optional extensions of the contract's metadata."""
+
+    stream_id: StreamId
+    tenant: str
+    client_request_id: str = ""
+    pool: ObjectRef | None = None
+    pool_resource_version: str = ""
+    qos: QosClass = QosClass.INTERACTIVE
+    request_path: str = ""
+    translates: bool = False
+    failed: frozenset[LocalTarget | ProviderTarget] = frozenset()
+    """Where this very request has been in vain; only a caller in the same process can say so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,15 +112,16 @@ class Candidates:
         """
         options = self._options(request, rule)
         fitting = [_fitting(tier, request) for tier in options.tiers]
-        for tier in fitting:
+        untried = [_untried(tier, request) for tier in fitting] if request.failed else fitting
+        for tier in untried:
             healthy = tier if _all_closed(tier) else _kept(tier, lambda one: one.circuit.allows(now))
             if healthy:
                 return Shortlist(healthy, options)
-        for tier in fitting:
+        for tier in untried:
             usable = _kept(tier, lambda one: not one.circuit.unusable)
             if usable:
                 return Shortlist(usable, options)
-        return Shortlist((), _explained(options, fitting))
+        return Shortlist((), _explained(options, fitting, request))
 
     def _options(self, request: Request, rule: TenantRule | None) -> Options:
         destinations = rule.destinations if rule is not None else None
@@ -207,6 +208,10 @@ def _fitting(tier: Sequence[Group], request: Request) -> Sequence[Group]:
     return kept
 
 
+def _untried(tier: Sequence[Group], request: Request) -> Sequence[Group]:
+    return _kept(tier, lambda one: one.place not in request.failed)
+
+
 def _all_closed(groups: Sequence[Group]) -> bool:
     return all([circuit.closed for group in groups for circuit in group.circuits])  # noqa: C419 - hot
 
@@ -223,14 +228,16 @@ def _kept(groups: Sequence[Group], keeps: Callable[[Destination], bool]) -> list
     return kept
 
 
-def _explained(options: Options, fitting: Sequence[Sequence[Group]]) -> Options:
+def _explained(options: Options, fitting: Sequence[Sequence[Group]], request: Request) -> Options:
     """The options with a verdict also for those that only this request, or this moment, removed."""
     explained = Options([], list(options.rejected), Counter(options.verdicts))
     for tier, kept in zip(options.tiers, fitting, strict=True):
         long_enough = {id(destination) for group in kept for destination in group.destinations}
         for group in tier:
             for destination in group.destinations:
-                if id(destination) in long_enough:
+                if destination.place in request.failed:
+                    explained.reject(destination, Verdict.FAILED)
+                elif id(destination) in long_enough:
                     explained.reject(
                         destination, Verdict.TRIPPED, f"{Verdict.TRIPPED.cause}: {destination.circuit.reason}"
                     )

@@ -29,6 +29,7 @@ class Verdict(Enum):
     DRAINING = ("draining", "end the drain or add an endpoint")
     FORBIDDEN = ("closed to the tenant", "extend the tenant's `destinations`")
     TOO_LONG = ("with too short a context", "shorten the prompt or serve the model with more context")
+    FAILED = ("that failed this request", "send it again later")
     TRIPPED = ("with an open circuit", "see its failures; it is tried again on its own")
 
     @property

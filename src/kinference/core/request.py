@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kinference.ids import ObjectRef
+from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import Api, Need, QosClass
 
 
@@ -29,5 +29,7 @@ class Request:
     """Whatever the client gave that ties its turns together; "" when nothing did."""
     salt: str = ""
     """The client's `cache_salt`: engines share no prefix across salts."""
+    failed: frozenset[Address | ObjectRef] = frozenset()
+    """Endpoints and backends that this very request has been to in vain: not again."""
     translates: bool = False
     """The caller can translate the answer, so destinations of another API may be picked."""

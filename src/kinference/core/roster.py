@@ -11,7 +11,7 @@ from kinference.core.policy import TargetKind
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.rates import BACKEND_BASE_MS, Line, PeakLatency, Rates, Typical, cold_rates
-from kinference.ids import ObjectRef
+from kinference.ids import Address, ObjectRef
 
 SMOOTHING = 0.05
 BYTES_PER_TOKEN = 4.0
@@ -68,6 +68,11 @@ class Destination:
     cold_picked: int = 0
     """The last request that was sent here with nothing cached: a greater number came later."""
     latency: PeakLatency = field(default_factory=PeakLatency)
+
+    @property
+    def place(self) -> Address | ObjectRef:
+        """Where it is, in the words of a pick's answer."""
+        return self.ref if self.endpoint is None else self.endpoint.spec.address
 
     def takes(self, prompt_tokens: float) -> bool:
         """True when a prompt of this length fits its context, as far as is known."""

@@ -139,6 +139,7 @@ class Dispatch:
                 client_request_id=request_id,
                 qos=order.caller.qos,
                 request_path=order.inbound.path,
+                failed=frozenset(self._failed),
             )
         )
         self._record.model = picked.requested_model or self._record.model

@@ -99,4 +99,5 @@ def _request(parsed: Parsed, arguments: PickArguments) -> Request:
         session=parsed.session,
         salt=parsed.salt,
         translates=arguments.translates,
+        failed=frozenset(one.address if isinstance(one, LocalTarget) else one.backend for one in arguments.failed),
     )

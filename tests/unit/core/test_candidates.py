@@ -91,6 +91,20 @@ def test_a_tripped_one_is_left_out_and_a_tripped_tier_skipped() -> None:
     assert group.names[0] == "default/b/b0:1"
 
 
+def test_where_the_request_has_failed_it_does_not_go_again_and_the_next_tier_gets_its_turn() -> None:
+    _, candidates = candidates_of(Target(TargetKind.POOL, A), Target(TargetKind.BACKEND, CLOUD, "x", priority=1))
+
+    def left(*failed: Address | ObjectRef) -> list[str]:
+        request = Request("m", Api.OPENAI_CHAT, (), 0, failed=frozenset(failed))
+        found = candidates.shortlist(request, None, 0.0)
+        assert found.groups or found.options.verdicts[Verdict.FAILED] == len(failed)
+        return [name for group in found.groups for name in group.names]
+
+    assert left(Address("a0:1")) == ["default/a/a1:1"]
+    assert left(Address("a0:1"), Address("a1:1")) == ["backend default/cloud"]
+    assert left(Address("a0:1"), Address("a1:1"), CLOUD) == []
+
+
 def test_when_none_is_left_everyone_has_a_verdict() -> None:
     roster, candidates = candidates_of(Target(TargetKind.POOL, A))
     for one in roster.endpoints:

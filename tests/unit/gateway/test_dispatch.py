@@ -150,6 +150,15 @@ async def test_a_destination_that_just_failed_is_not_sent_to_again() -> None:
     assert world.picker.aborted[1:] == [(ResponseId(n), AbortReason.NOT_DISPATCHED) for n in (2, 3)]
 
 
+async def test_the_picker_is_told_where_the_request_has_failed() -> None:
+    world = World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(DOWN, FakeAnswer()))
+    await Run(world).delivery()
+    assert [arguments.failed for arguments in world.picker.picks] == [
+        frozenset(),
+        frozenset({ENGINE_A}),
+    ]
+
+
 async def test_a_pick_that_falls_on_the_failed_one_again_is_repeated() -> None:
     world = World(FakePicker(ENGINE_A, ENGINE_A, ENGINE_B), FakeUpstream(DOWN, FakeAnswer()))
     assert (await Run(world).delivery()).ticket.response_id == ResponseId(3)

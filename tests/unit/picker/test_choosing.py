@@ -37,6 +37,14 @@ def test_a_backend_is_named_with_its_path_and_asked_by_the_providers_name(router
     assert json.loads(found.patched)["model"] == "gpt-long-provider-name"
 
 
+def test_a_destination_that_failed_the_request_is_not_chosen_for_it_again(router: Router) -> None:
+    body = json.dumps({"model": "llama", "messages": MESSAGES}).encode()
+    one, two = (LocalTarget(Address(f"10.0.0.{n}:8000")) for n in (1, 2))
+    for failed, left in (({one}, two), ({two}, one), ({one, two}, None)):
+        arguments = PickArguments(StreamId(1), "acme", failed=frozenset(failed))
+        assert answer(choose(router, arguments, body, 0.0), 100).destination == left
+
+
 def test_a_model_that_nobody_serves_has_no_workers(router: Router) -> None:
     result = answer(chosen(router, {"model": "unheard-of", "messages": MESSAGES}), 100)
     assert (result.outcome, result.destination, result.requested_model) == (Outcome.NO_WORKERS, None, "unheard-of")
