@@ -73,7 +73,13 @@ def write(record: Record, now: Seconds, metrics: Metrics) -> None:
         metrics.time(GATEWAY_TTFT, record.ttft_ms / 1000)
     metrics.count(GATEWAY_TOKENS, "prompt", amount=record.prompt_tokens)
     metrics.count(GATEWAY_TOKENS, "completion", amount=record.completion_tokens)
-    metrics.count(GATEWAY_TOKENS, "cached", amount=record.cached_tokens or 0)
+    if record.cached_tokens:
+        metrics.count(GATEWAY_TOKENS, "cached", amount=record.cached_tokens)
+    if _log.isEnabledFor(logging.INFO):
+        _tell(record, duration_ms)
+
+
+def _tell(record: Record, duration_ms: Milliseconds) -> None:
     _log.info(
         "%s %d %s in %.0f ms",
         record.path,

@@ -1,10 +1,10 @@
 """The client's body on its way in: passed on as it arrives, counted, and held for a second attempt."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 from kinference.errors import BudgetExceeded, IdleTimeout
+from kinference.gateway.patience import Begun
 from kinference.ids import Seconds
 
 
@@ -54,8 +54,7 @@ class HeldBody:
 
     async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
         try:
-            async with asyncio.timeout(self._limits.idle):
-                return await anext(chunks, None)
+            return await Begun(_next(chunks)).within(self._limits.idle)
         except TimeoutError:
             raise IdleTimeout(f"request body stood still for {self._limits.idle:g} s") from None
 
@@ -70,3 +69,7 @@ class HeldBody:
             return
         for start in range(0, len(chunk), self._limits.piece_bytes_max):
             yield chunk[start : start + self._limits.piece_bytes_max]
+
+
+async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(chunks, None)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kinference.errors import ClientGone, UpstreamCut, UpstreamTimeout
 from kinference.gateway.access_log import End
 from kinference.gateway.passage import Passage
+from kinference.gateway.patience import Begun
 from kinference.ids import Seconds
 from kinference.ports import Clock, UpstreamAnswer
 from kinference.wire.exchange import Exchange
@@ -40,14 +41,20 @@ class Relay:
 
     async def run(self) -> None:
         """Relay to the end, whatever the end is. Raises nothing but its own cancellation."""
+        loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as tasks:
-            keeper = tasks.create_task(self._keep_alive())
+            keepers: list[asyncio.Task[None]] = []
+            silence = loop.call_later(
+                self._pipe.keep_alive, lambda: keepers.append(tasks.create_task(self._keep_alive()))
+            )
             try:
                 self.end = await self._pump(tasks)
             except ClientGone:
                 pass  # its end is the default one
             finally:
-                keeper.cancel()
+                silence.cancel()
+                for keeper in keepers:
+                    keeper.cancel()
                 if self.end is End.CLIENT_CLOSED and self._has_all:
                     self.end = self._good_end()
 
@@ -58,7 +65,9 @@ class Relay:
                 now = self._quiet_since = clock.now()
                 if self.first_byte_at is None:
                     self.first_byte_at = now
-                    tasks.create_task(self._on_first_byte(now))
+                    report = Begun(self._on_first_byte(now))
+                    if not report.is_done:
+                        tasks.create_task(report.wait())
                 await self._write(passage.feed(chunk, now))
                 self._has_all = passage.is_whole(cut=True)
         except (UpstreamCut, UpstreamTimeout):

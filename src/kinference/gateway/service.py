@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from secrets import token_hex
 from urllib.parse import unquote
-from uuid import uuid4
 
 from kinference.errors import ClientGone, KinferenceError
 from kinference.gateway import access_log, errors, headers, listing
@@ -36,7 +36,7 @@ class Gateway:
         if route is not None and route.duty is Duty.HEALTH and exchange.method in route.methods:
             await respond(exchange, 200, b"", b"text/plain")
             return
-        request_id = headers.request_id_of(exchange.headers) or f"req_{uuid4().hex}"
+        request_id = headers.request_id_of(exchange.headers) or f"req_{token_hex(16)}"
         record = Record(request_id, exchange.path[:_LOGGED_PATH_MAX], exchange.accepted_at)
         version = header(exchange.headers, b"anthropic-version")
         dialect = dialect_of(exchange.path, anthropic_version=version is not None)

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable
 
 from kinference.errors import KinferenceError
+from kinference.gateway.patience import Begun, Work
 from kinference.ids import ResponseId, Seconds
 from kinference.ports import FinalTokenReport, FirstTokenReport, Picker
 from kinference.vocabulary import AbortReason
@@ -33,22 +33,34 @@ class Ticket:
         """The answer is over, in full or as far as it came."""
         if self._is_open:
             self._is_open = False
-            await asyncio.shield(self._tell(self._picker.report_final_token(report)))
+            await self._tell(self._picker.report_final_token(report), shielded=True)
 
     async def abort(self, reason: AbortReason, detail: str) -> None:
         """The request ended without an answer to account for."""
         if self._is_open:
             self._is_open = False
-            await asyncio.shield(self._tell(self._picker.abort(self.response_id, reason, detail)))
+            await self._tell(self._picker.abort(self.response_id, reason, detail), shielded=True)
 
     async def abandon(self) -> None:
         """Whatever became of the request, it is over; does nothing when that has been told already."""
         reason = AbortReason.UNSPECIFIED if self.is_dispatched else AbortReason.NOT_DISPATCHED
         await self.abort(reason, "the client went away")
 
-    async def _tell(self, report: Awaitable[bool]) -> None:
+    async def _tell(self, report: Work[bool], *, shielded: bool = False) -> None:
+        told = Begun(self._told(report))
+        if told.is_done:
+            return
+        waiting = self._limited(told)
+        await (asyncio.shield(waiting) if shielded else waiting)
+
+    async def _told(self, report: Work[bool]) -> None:
         try:
-            async with asyncio.timeout(REPORT_PATIENCE):
-                await report
-        except (KinferenceError, TimeoutError) as error:
-            _log.warning("a report did not reach the picker: %s", str(error) or "timed out")
+            await report
+        except KinferenceError as error:
+            _log.warning("a report did not reach the picker: %s", error)
+
+    async def _limited(self, told: Begun[None]) -> None:
+        try:
+            await told.within(REPORT_PATIENCE)
+        except TimeoutError:
+            _log.warning("a report did not reach the picker: timed out")

@@ -67,15 +67,29 @@ class RawUpstream:
         self.received: list[Received] = []
         self.arrived = asyncio.Event()
         self.port = 0
+        self._connections: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator["RawUpstream"]:
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield self
         finally:
             server.close()
+            if self._connections:
+                await asyncio.wait(self._connections, timeout=1)
+
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            await self._connected(reader, writer)
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+        finally:
+            self._connections.discard(task)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

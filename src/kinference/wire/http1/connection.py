@@ -8,6 +8,7 @@ import asyncio
 import logging
 import struct
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from socket import SO_LINGER, SOL_SOCKET
 from typing import cast
@@ -48,6 +49,22 @@ class Site:
     handlers: set[asyncio.Task[None]] = field(default_factory=set)
     date: answers.DateLine = field(default_factory=answers.DateLine)
     is_draining: bool = False
+    emptied: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the last connection has gone while draining."""
+
+    async def wait_empty(self, patience: Seconds) -> None:
+        """Wait until no connection is left, for so long."""
+        if self.connections:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await self.emptied.wait()
+
+    def forget(self, connection: "Connection") -> None:
+        """A connection is gone."""
+        self.connections.discard(connection)
+        self.deadlines.forget(connection)
+        if self.is_draining and not self.connections:
+            self.emptied.set()
 
 
 class Connection(asyncio.Protocol):
@@ -111,8 +128,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - how it was lost changes nothing
         self.is_lost = True
-        self._site.connections.discard(self)
-        self._site.deadlines.forget(self)
+        self._site.forget(self)
         self.resume_writing()
         self._ahead.clear()
         exchange, self._exchange = self._exchange, None
@@ -301,6 +317,11 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self.flush()
             self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def _end(self) -> None:
         """Close once the client has what was written; it may still be sending."""

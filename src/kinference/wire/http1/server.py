@@ -9,6 +9,9 @@ from kinference.wire.http1.connection import Connection, Site
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.server_options import HttpServerOptions
 
+_LAST_WORDS: Seconds = 1.0
+"""How long a client may take to fetch what was written before its connection is broken off."""
+
 
 class Http1Server:
     """Listens, and calls the handler for each request."""
@@ -59,6 +62,9 @@ class Http1Server:
             await asyncio.wait(site.handlers)
         for connection in tuple(site.connections):
             connection.close()
+        await site.wait_empty(_LAST_WORDS)
+        for connection in tuple(site.connections):
+            connection.abort()
         site.deadlines.close()
 
     def _stop_listening(self) -> Site | None:
