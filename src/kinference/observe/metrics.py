@@ -79,6 +79,13 @@ EVENT_LOOP_LAG = Metric(
     "kinference_event_loop_lag_seconds", Kind.HISTOGRAM, "How late the event loop ran what was due.", (), _OVERHEAD
 )
 
+CONTROL_LEFT_OUT = Metric(
+    "kinference_control_routes_left_out",
+    Kind.GAUGE,
+    "1 for an inference route that cannot be resolved and is left out of the bundle.",
+    ("route",),
+)
+
 TABLE: tuple[Metric, ...] = (
     EVENT_LOOP_LAG,
     GATEWAY_REQUESTS,
@@ -94,6 +101,7 @@ TABLE: tuple[Metric, ...] = (
     ITL_IGNORED,
     INTER_TOKEN_GAPS,
     ABORTS,
+    CONTROL_LEFT_OUT,
 )
 
 
