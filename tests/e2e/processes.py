@@ -14,7 +14,7 @@ from queue import Empty, Queue
 from threading import Thread
 
 PROGRAM = Path(sys.executable).with_name("kinference")
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 FREE_PORTS = {f"KINFERENCE_LISTEN_{plane}": "127.0.0.1:0" for plane in ("PICKER", "GATEWAY", "ADMIN")}
 
 
