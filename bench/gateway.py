@@ -1,10 +1,10 @@
 """What the gateway adds: latency against direct at one connection, and requests per CPU-second at many.
 
-Three processes: an engine that answers constants at once, `kinference serve --engine`, and this load. Direct and
-through-the-gateway rounds alternate, so that the machine's drift falls on both alike. Ratios carry over to other
-machines, absolute figures do not.
+Processes: an engine that answers constants at once, `kinference serve --engine` once for each carrier, and this load.
+Direct rounds and those through each gateway alternate, so that the machine's drift falls on all alike. Ratios carry
+over to other machines, absolute figures do not.
 
-    .venv/bin/python bench/gateway.py --rounds 5
+    .venv/bin/python bench/gateway.py --rounds 5 --wire own library
 """
 
 import argparse
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -115,6 +115,7 @@ class Load:
 LOADS = (
     Load("1 KB", 1000, stream=False),
     Load("16 KB", 16_000, stream=False),
+    Load("256 KB", 256_000, stream=False),
     Load("1 KB, 50 events", 1000, stream=True),
 )
 
@@ -160,67 +161,101 @@ async def wait_for(path: Path, process: subprocess.Popen[bytes]) -> str:
     return path.read_text()
 
 
+@dataclass(frozen=True)
+class Gateway:
+    """A running gateway."""
+
+    wire: str
+    port: int
+    pid: int
+
+
 @asynccontextmanager
-async def processes() -> AsyncIterator[tuple[int, int, int]]:
-    """The engine's port, the gateway's port and the gateway's pid."""
+async def engine() -> AsyncIterator[int]:
+    """The port of a constant engine in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        engine_file, ports_file = Path(folder, "engine"), Path(folder, "ports.json")
-        engine = subprocess.Popen([sys.executable, __file__, "--engine", str(engine_file)])
-        engine_port = int(await wait_for(engine_file, engine))
+        port_file = Path(folder, "engine")
+        process = subprocess.Popen([sys.executable, __file__, "--engine", str(port_file)])
+        try:
+            yield int(await wait_for(port_file, process))
+        finally:
+            stop(process)
+
+
+@asynccontextmanager
+async def gateway(wire: str, engine_port: int) -> AsyncIterator[Gateway]:
+    """`kinference serve` in front of an engine."""
+    with tempfile.TemporaryDirectory() as folder:
+        ports_file = Path(folder, "ports.json")
         listen = {f"KINFERENCE_LISTEN_{plane}": "127.0.0.1:0" for plane in ("PICKER", "GATEWAY", "ADMIN")}
-        command = [
+        command: list[str | Path] = [
             Path(sys.executable).with_name("kinference"),
             "serve",
-            "--ports-file",
-            ports_file,
+            "--wire",
+            wire,
             "--log-level",
             "warning",
         ]
-        gateway = subprocess.Popen([*command, "--engine", f"http://127.0.0.1:{engine_port}"], env=os.environ | listen)
+        command += ["--ports-file", ports_file, "--engine", f"http://127.0.0.1:{engine_port}"]
+        process = subprocess.Popen(command, env=os.environ | listen, stdout=subprocess.DEVNULL)
         try:
-            yield engine_port, json.loads(await wait_for(ports_file, gateway))["gateway"], gateway.pid
+            yield Gateway(wire, json.loads(await wait_for(ports_file, process))["gateway"], process.pid)
         finally:
-            for process in (gateway, engine):
-                process.send_signal(signal.SIGTERM)
-                process.wait(timeout=30)
+            stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=30)
 
 
 def quantile(times: list[float], share: float) -> float:
     return sorted(times)[min(len(times) - 1, int(share * len(times)))]
 
 
-async def compare(rounds: int, seconds: float) -> None:
-    async with processes() as (engine, gateway, pid):
-        for port in (engine, gateway):
+COLUMNS = ("added p50 ms", "added p99 ms", "req/CPU-s at 64", "req/s at 64")
+
+
+async def one_round(engine_port: int, gateway: Gateway, load: Load, seconds: float) -> tuple[float, ...]:
+    """One figure for each column."""
+    direct = await measure(engine_port, load, 1, seconds)
+    through = await measure(gateway.port, load, 1, seconds)
+    added = [(quantile(through, share) - quantile(direct, share)) * 1e3 for share in (0.5, 0.99)]
+    before = cpu_seconds(gateway.pid)
+    many = await measure(gateway.port, load, 64, seconds)
+    return *added, len(many) / (cpu_seconds(gateway.pid) - before), len(many) / seconds
+
+
+async def compare(wires: list[str], rounds: int, seconds: float) -> None:
+    async with AsyncExitStack() as stack:
+        engine_port = await stack.enter_async_context(engine())
+        gateways = [await stack.enter_async_context(gateway(wire, engine_port)) for wire in wires]
+        for port in (engine_port, *(gateway.port for gateway in gateways)):
             await measure(port, LOADS[0], 8, 1.0)
-        print(f"{'request':>16} {'added p50 ms':>13} {'added p99 ms':>13} {'req/CPU-s at 64':>16} {'req/s at 64':>12}")
+        print(f"{'request':>16} {'wire':>8} " + " ".join(f"{column:>16}" for column in COLUMNS))
         for load in LOADS:
-            p50, p99, per_cpu, rate = [], [], [], []
+            figures: dict[str, list[tuple[float, ...]]] = {wire: [] for wire in wires}
             for _ in range(rounds):
-                direct = await measure(engine, load, 1, seconds)
-                through = await measure(gateway, load, 1, seconds)
-                p50.append(quantile(through, 0.5) - quantile(direct, 0.5))
-                p99.append(quantile(through, 0.99) - quantile(direct, 0.99))
-                before = cpu_seconds(pid)
-                many = await measure(gateway, load, 64, seconds)
-                per_cpu.append(len(many) / (cpu_seconds(pid) - before))
-                rate.append(len(many) / seconds)
-            middle = [statistics.median(values) for values in (p50, p99, per_cpu, rate)]
-            print(
-                f"{load.name:>16} {middle[0] * 1e3:>13.3f} {middle[1] * 1e3:>13.3f} {middle[2]:>16,.0f} {middle[3]:>12,.0f}"
-            )
+                for one in gateways:
+                    figures[one.wire].append(await one_round(engine_port, one, load, seconds))
+            for wire, rows in figures.items():
+                p50, p99, per_cpu, rate = (statistics.median(column) for column in zip(*rows, strict=True))
+                print(f"{load.name:>16} {wire:>8} {p50:>16.3f} {p99:>16.3f} {per_cpu:>16,.0f} {rate:>16,.0f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each load; medians are printed")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement")
+    parser.add_argument(
+        "--wire", nargs="+", choices=("own", "library"), default=["library"], help="carriers to compare"
+    )
     parser.add_argument("--engine", metavar="PORT_FILE", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.engine:
         uvloop.run(serve_constants(Path(args.engine)))
     else:
-        uvloop.run(compare(args.rounds, args.seconds))
+        uvloop.run(compare(args.wire, args.rounds, args.seconds))
 
 
 if __name__ == "__main__":
