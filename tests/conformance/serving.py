@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol
 
@@ -85,7 +85,6 @@ class Served:
 
     target: Target
     desk: Desk
-    timer: "asyncio.Task[None]" = field(repr=False)
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):
@@ -112,15 +111,20 @@ def fleet() -> Fleet:
 
 
 @asynccontextmanager
-async def served(setup: Setup, carrier: str = "grpcio", clock: Clock | None = None) -> AsyncIterator[Served]:
-    """A server for the length of a block."""
+async def served(
+    setup: Setup, carrier: str = "grpcio", clock: Clock | None = None, *, settles: bool = True
+) -> AsyncIterator[Served]:
+    """A server for the length of a block. When the block ends well, nothing may be held any more, to the byte."""
     clock = clock or SystemClock()
     desk = Desk(Router(fleet(), setup.rules, Random(1)), setup.limits, clock, Metrics(), Random(2))
     server = CARRIERS[carrier](picker_service(desk))
     port = await server.start()
     timer = asyncio.ensure_future(ReclaimTimer(desk, clock).run())
     try:
-        yield Served(setup.target(port), desk, timer)
+        running = Served(setup.target(port), desk)
+        yield running
+        if settles:
+            await running.wait_until_idle()
     finally:
         await server.drain(0)
         timer.cancel()

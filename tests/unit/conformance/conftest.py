@@ -11,7 +11,7 @@ from tests.conformance.serving import ROOMY, Served, served
 
 @pytest.fixture
 async def server() -> AsyncIterator[Served]:
-    async with served(ROOMY) as running:
+    async with served(ROOMY, settles=False) as running:
         yield running
 
 

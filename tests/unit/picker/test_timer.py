@@ -7,7 +7,7 @@ from kinference.core.pick import Router
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
-from kinference.picker.timer import ReclaimTimer
+from kinference.picker.timer import TRIM_BYTES, ReclaimTimer
 from kinference.ports import Clock
 
 
@@ -64,3 +64,23 @@ async def test_more_than_one_turn_holds_is_reclaimed_in_several(router: Router) 
         for _ in range(1500):
             push(desk)
         await until_idle(desk)
+
+
+async def test_memory_is_given_back_once_much_was_reclaimed(router: Router) -> None:
+    trims: list[int] = []
+    clock = LoopClock()
+    desk = Desk(router, PickerLimits(body_ttl=0.02), clock, Metrics(), Random(1))
+    timer = asyncio.ensure_future(ReclaimTimer(desk, clock, lambda: trims.append(desk.buffered_bytes)).run())
+    push(desk)
+    await until_idle(desk)
+    assert trims == []
+    for _ in range(TRIM_BYTES // desk.limits.chunk_max_bytes):
+        stream_id = desk.open(None)
+        desk.append(stream_id, bytes(desk.limits.chunk_max_bytes))
+        desk.finish(stream_id)
+        desk.commit(stream_id)
+    await until_idle(desk)
+    await asyncio.sleep(0.01)
+    assert trims == [0]
+    timer.cancel()
+    await asyncio.gather(timer, return_exceptions=True)

@@ -1,0 +1,167 @@
+"""Memory under attack: whatever callers abandon is bounded, counted to the byte, and given back with no call made."""
+
+import asyncio
+import gc
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kinference.conformance.case import chat
+from kinference.conformance.client import Client, Issued, open_channel
+from kinference.conformance.http2 import framed, raw_connection
+from kinference.conformance.message import encode
+from kinference.core.pick import Router
+from kinference.errors import BudgetExceeded
+from kinference.ids import ResponseId, StreamId
+from kinference.observe.metrics import Metrics
+from kinference.picker.bodies import TOMBSTONES_LATE
+from kinference.picker.desk import Desk
+from kinference.picker.limits import PickerLimits
+from kinference.picker.timer import ReclaimTimer
+from kinference.ports import PickArguments
+from kinference.vocabulary import AbortReason
+from tests.conformance.serving import HASTY, ROOMY, STRICT, fleet, served, with_limits
+
+PAGE_BYTES = 4096
+KIB = 1024
+LIMITS = PickerLimits(pull_chunk_max_bytes=16 * KIB)
+BODY = chat("llama", "hello", 20 * KIB)
+LONG_BODY = chat("llama", "hello", 80 * KIB)
+
+
+@dataclass
+class JumpingClock:
+    seconds: float = 1000.0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def wall(self) -> float:
+        return self.seconds
+
+
+def desk_at(clock: JumpingClock, limits: PickerLimits = LIMITS) -> Desk:
+    return Desk(Router(fleet(), STRICT, Random(1)), limits, clock, Metrics(), Random(2))
+
+
+def resident_bytes() -> int:
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+
+
+def push(desk: Desk, body: bytes = BODY) -> StreamId:
+    stream_id = desk.open(None)
+    desk.append(stream_id, bytes(bytearray(body)))  # a copy, as every body from a socket is
+    desk.finish(stream_id)
+    desk.commit(stream_id)
+    desk.discard(stream_id)
+    return stream_id
+
+
+def pick(desk: Desk, body: bytes = BODY) -> ResponseId:
+    return desk.pick(PickArguments(push(desk, body), "acme")).response_id
+
+
+def stall(desk: Desk) -> None:
+    """Pull one piece and then nothing more."""
+    ticket = desk.claim(pick(desk, LONG_BODY))
+    assert desk.next_piece(ticket)
+    desk.piece_sent(ticket)
+
+
+async def attack(abandon: Callable[[Desk], object], times: int, held_each: int) -> int:
+    """Abandon so many, check the account, let time pass, and have the timer reclaim. The peak of memory."""
+    clock = JumpingClock()
+    desk = desk_at(clock)
+    for _ in range(times):
+        abandon(desk)
+    assert desk.buffered_bytes == times * held_each
+    peak = resident_bytes()
+    await reclaim(desk, clock)
+    assert desk.is_idle
+    assert desk.buffered_bytes == 0
+    return peak
+
+
+async def reclaim(desk: Desk, clock: JumpingClock) -> None:
+    """What the server's timer does as time passes: first what was abandoned is due, then what remembers it."""
+    for seconds in (max(LIMITS.body_ttl, LIMITS.stalled_pull_ttl), LIMITS.body_ttl + TOMBSTONES_LATE):
+        clock.seconds += seconds
+        timer = asyncio.ensure_future(ReclaimTimer(desk, clock).run())
+        while (deadline := desk.deadline()) is not None and deadline <= clock.seconds:  # noqa: ASYNC110 - nobody is told
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        timer.cancel()
+        await asyncio.gather(timer, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("abandon", "times", "held_each"),
+    [(push, 10_000, len(BODY)), (pick, 10_000, len(BODY)), (stall, 1_000, len(LONG_BODY) - 16 * KIB)],
+    ids=["abandoned uploads", "picks that nobody pulls", "pulls that stall"],
+)
+async def test_memory_returns_after_the_ttl_with_no_call_made(
+    abandon: Callable[[Desk], object], times: int, held_each: int
+) -> None:
+    await attack(abandon, 100, held_each)
+    before = resident_bytes()
+    peak = await attack(abandon, times, held_each)
+    after = resident_bytes()
+    assert peak > before + times * held_each / 2, "nothing was held: this test proves nothing"
+    assert after < before * 1.1, f"{before / 2**20:.0f} MiB before, {after / 2**20:.0f} MiB after"
+
+
+def test_a_flood_of_one_byte_chunks_costs_no_more_than_its_bytes() -> None:
+    desk, length = desk_at(JumpingClock()), 100_000
+    stream_id = desk.open(None)
+    tracemalloc.start()
+    for _ in range(length):
+        desk.append(stream_id, b"x")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert desk.buffered_bytes == length
+    assert peak < length * 2
+
+
+def test_a_flood_of_empty_chunks_is_bounded() -> None:
+    desk = desk_at(JumpingClock(), replace(LIMITS, empty_chunks_max=1000))
+    stream_id = desk.open(None)
+    for _ in range(1000):
+        desk.append(stream_id, b"")
+    with pytest.raises(BudgetExceeded, match="empty chunks"):
+        desk.append(stream_id, b"")
+    assert desk.is_idle
+
+
+async def test_tombstones_are_bounded_in_number_and_leave_in_time() -> None:
+    clock = JumpingClock()
+    desk = desk_at(clock, replace(LIMITS, tombstones_max=500))
+    for _ in range(2000):
+        desk.abort(pick(desk), AbortReason.NOT_DISPATCHED)
+        assert len(desk._bodies._consumed) <= 500
+    clock.seconds += LIMITS.body_ttl + 10
+    await reclaim(desk, clock)
+    assert len(desk._bodies._consumed) == 0
+
+
+@pytest.mark.parametrize("carrier", ["grpcio"])
+async def test_what_callers_abandon_over_sockets_is_reclaimed_with_no_call_made(carrier: str) -> None:
+    setup = with_limits(HASTY, {"stalled_pull_ttl": 1.0, "buffer_max_bytes": ROOMY.limits.buffer_max_bytes})
+    async with served(setup, carrier) as server, open_channel(server.target) as channel:
+        client = Client(channel, server.target, Issued())
+        body = chat("llama", "hello", 100_000)
+        async with raw_connection(server.target, window=100) as connection:
+            for _ in range(100):
+                await client.push(body)
+                await client.push_and_pick(body)
+                await client.begin_push(body[:1000])
+                picked = await client.push_and_pick(body)
+                stream = connection.call("PullBody")
+                connection.send(stream, framed(encode({1: picked.response_id})), end=True)
+            await connection.read_until(lambda: False, 0.2)
+            assert server.desk.buffered_bytes > 100 * 1000
+            await server.wait_until_idle()
