@@ -1,9 +1,6 @@
 """The Picker service over gRPC, on whichever carrier serves the seam `wire.rpc`."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
-from kinference.errors import Draining, IdleTimeout, KinferenceError
+from kinference.errors import ClientGone, Draining, IdleTimeout, KinferenceError
 from kinference.ids import ResponseId
 from kinference.picker import convert
 from kinference.picker.desk import Desk
@@ -25,7 +22,7 @@ def picker_service(desk: Desk) -> RpcService:
         "ReportFinalToken": methods.report_final_token,
         "Abort": methods.abort,
     }
-    return RpcService(SERVICE, {name: _with_status(handler) for name, handler in handlers.items()})
+    return RpcService(SERVICE, {name: _with_status(handler) for name, handler in handlers.items()}, inline=True)
 
 
 class PickerMethods:
@@ -53,8 +50,7 @@ class PickerMethods:
         """The clock runs only here, while we are willing to read."""
         budget = self._desk.limits.push_idle_timeout
         try:
-            async with asyncio.timeout(budget):
-                return await call.receive()
+            return await call.receive(budget)
         except TimeoutError:
             raise IdleTimeout(f"no chunk arrived for {budget:g} seconds") from None
 
@@ -71,14 +67,12 @@ class PickerMethods:
     async def pull_body(self, call: Call) -> None:
         """Hands a body back. A pull that is cut from our side may be waiting for its reader, so it is woken."""
         response_id = convert.decode(pb.PullBodyRequest, await call.receive()).response_id
-        patience = asyncio.timeout(None)
-        ticket = self._desk.claim(ResponseId(response_id), lambda: patience.reschedule(0))
+        ticket = self._desk.claim(ResponseId(response_id), call.cut)
         try:
-            async with patience:
-                while (piece := self._desk.next_piece(ticket)) is not None:
-                    await call.send(pb.BodyChunk(chunk=piece).SerializeToString())
-                    self._desk.piece_sent(ticket)
-        except TimeoutError:
+            while (piece := self._desk.next_piece(ticket)) is not None:
+                await call.send(pb.BodyChunk(chunk=piece).SerializeToString())
+                self._desk.piece_sent(ticket)
+        except ClientGone:
             if ticket.failure is None:
                 raise
             raise ticket.failure from None
@@ -100,7 +94,7 @@ class PickerMethods:
         await call.send(pb.AbortResponse(released=released).SerializeToString())
 
 
-def _with_status(handler: Callable[[Call], Awaitable[None]]) -> RpcHandler:
+def _with_status(handler: RpcHandler) -> RpcHandler:
     """Translate our failures, once."""
 
     async def handle(call: Call) -> None:

@@ -1,14 +1,22 @@
 """Which code carries the planes: our own, or the libraries that it is held against."""
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import Enum
+from typing import TypeAlias
 
 from kinference.ports import Clock, Upstream
 from kinference.wire.aiohttp_server import AiohttpServer
 from kinference.wire.aiohttp_upstream import AiohttpUpstream
 from kinference.wire.exchange import Handler, HttpServer
+from kinference.wire.grpc_server import GrpcServer
+from kinference.wire.grpc_session import GrpcLimits
+from kinference.wire.grpcio_server import GrpcioLimits, GrpcioServer
 from kinference.wire.http1.server import Http1Server
 from kinference.wire.http1.upstream import Http1Upstream
+from kinference.wire.rpc import RpcService
+
+RpcServer: TypeAlias = GrpcServer | GrpcioServer
 
 
 class Wire(Enum):
@@ -26,3 +34,10 @@ def http_server(wire: Wire, handler: Handler, clock: Clock) -> HttpServer:
 def http_upstream(wire: Wire) -> AbstractAsyncContextManager[Upstream]:
     """The connections to destinations; called inside a running event loop."""
     return Http1Upstream() if wire is Wire.OWN else AiohttpUpstream()
+
+
+def rpc_server(wire: Wire, address: str, services: Sequence[RpcService], chunk_bytes_max: int) -> RpcServer:
+    """A gRPC server for one address."""
+    if wire is Wire.OWN:
+        return GrpcServer(address, services, GrpcLimits(chunk_bytes_max))
+    return GrpcioServer(address, services, GrpcioLimits(chunk_bytes_max))

@@ -118,23 +118,34 @@ class _GrpcioCall:
 
     def __init__(self, context: _Context) -> None:
         self._context = context
+        self._patience: asyncio.Timeout | None = None
+        self._is_cut = False
 
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
         return tuple((key, value) for key, value in self._context.invocation_metadata() or ())
 
-    async def receive(self) -> bytes | None:
+    async def receive(self, timeout: Seconds | None = None) -> bytes | None:
         try:
-            message: object = await self._context.read()
+            async with asyncio.timeout(timeout):
+                message: object = await self._context.read()
         except grpc.aio.BaseError as error:
             raise ClientGone("the caller is gone") from error
         return message if isinstance(message, bytes) else None  # grpcio's end of messages is an object of its own
 
     async def send(self, message: bytes) -> None:
         try:
-            await self._context.write(message)
-        except grpc.aio.BaseError as error:
+            async with asyncio.timeout(0 if self._is_cut else None) as self._patience:
+                await self._context.write(message)
+        except (grpc.aio.BaseError, TimeoutError) as error:
             raise ClientGone("the caller is gone") from error
+        finally:
+            self._patience = None
+
+    def cut(self) -> None:
+        self._is_cut = True
+        if self._patience is not None:
+            self._patience.reschedule(0)
 
 
 async def _run(name: str, handler: RpcHandler, context: _Context) -> None:

@@ -4,10 +4,12 @@ Every method is served as a stream of messages in and a stream of messages out, 
 method is too; it lets a handler act after its reply has been written (CONTRACT.md, a reset push).
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
+
+from kinference.ids import Seconds
 
 
 class Status(IntEnum):
@@ -43,16 +45,23 @@ class Call(Protocol):
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]: ...
 
-    async def receive(self) -> bytes | None:
-        """The next message; None after a half-close (which, with grpcio, a reset may look like). Raises ClientGone."""
+    async def receive(self, timeout: Seconds | None = None) -> bytes | None:
+        """The next message; None after a half-close (which, with grpcio, a reset may look like).
+
+        Raises ClientGone, and TimeoutError when `timeout` passes without one.
+        """
         ...
 
     async def send(self, message: bytes) -> None:
         """Write a message; returns once the carrier has accepted it. Raises ClientGone when the peer is gone."""
         ...
 
+    def cut(self) -> None:
+        """Have the `send` that waits for its reader, or the next one, raise ClientGone."""
+        ...
 
-RpcHandler: TypeAlias = Callable[[Call], Awaitable[None]]
+
+RpcHandler: TypeAlias = Callable[[Call], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +70,5 @@ class RpcService:
 
     name: str
     methods: Mapping[str, RpcHandler]
+    inline: bool = False
+    """Its handlers wait for nothing but their call, so that a carrier may run them without a task of their own."""

@@ -35,15 +35,17 @@ class ScriptedCall:
         self._messages, self._then, self._silent = list(messages), then, silent
         self.sent: list[bytes] = []
         self.before_send: Callable[[], None] = lambda: None
+        self.is_cut = False
         self.sending = asyncio.Event()
         self.writable = asyncio.Event()
         self.writable.set()
 
-    async def receive(self) -> bytes | None:
+    async def receive(self, timeout: float | None = None) -> bytes | None:
         if self._messages:
             return self._messages.pop(0)
         if self._silent:
-            await asyncio.Event().wait()
+            async with asyncio.timeout(timeout):
+                await asyncio.Event().wait()
         if self._then is not None:
             raise self._then
         return None
@@ -53,6 +55,12 @@ class ScriptedCall:
         self.sent.append(message)
         self.sending.set()
         await self.writable.wait()
+        if self.is_cut:
+            raise ClientGone("cut")
+
+    def cut(self) -> None:
+        self.is_cut = True
+        self.writable.set()
 
 
 @pytest.fixture

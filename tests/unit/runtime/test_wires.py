@@ -3,10 +3,12 @@
 import pytest
 
 from kinference.runtime.clock import SystemClock
-from kinference.runtime.wires import Wire, http_server, http_upstream
+from kinference.runtime.wires import Wire, http_server, http_upstream, rpc_server
 from kinference.wire.aiohttp_server import AiohttpServer
 from kinference.wire.aiohttp_upstream import AiohttpUpstream
 from kinference.wire.exchange import Exchange
+from kinference.wire.grpc_server import GrpcServer
+from kinference.wire.grpcio_server import GrpcioServer
 from kinference.wire.http1.server import Http1Server
 from kinference.wire.http1.upstream import Http1Upstream
 
@@ -16,10 +18,16 @@ async def nobody(_exchange: Exchange) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wire", "server", "upstream"),
-    [(Wire.OWN, Http1Server, Http1Upstream), (Wire.LIBRARY, AiohttpServer, AiohttpUpstream)],
+    ("wire", "server", "upstream", "rpc"),
+    [
+        (Wire.OWN, Http1Server, Http1Upstream, GrpcServer),
+        (Wire.LIBRARY, AiohttpServer, AiohttpUpstream, GrpcioServer),
+    ],
 )
-async def test_each_wire_has_its_carriers(wire: Wire, server: type, upstream: type) -> None:
+async def test_each_wire_has_its_carriers(wire: Wire, server: type, upstream: type, rpc: type) -> None:
     assert isinstance(http_server(wire, nobody, SystemClock()), server)
     async with http_upstream(wire) as made:
         assert isinstance(made, upstream)
+    rpc_made = rpc_server(wire, "127.0.0.1:0", [], 1_048_576)
+    assert isinstance(rpc_made, rpc)
+    await rpc_made.drain(0)

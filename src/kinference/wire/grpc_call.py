@@ -1,0 +1,156 @@
+"""One gRPC call of our own carrier as its handler sees it, and what drives the handler."""
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine, Generator, Sequence
+from dataclasses import dataclass
+from types import coroutine
+from typing import Any, Protocol
+
+from kinference.errors import ClientGone
+from kinference.ids import Seconds
+from kinference.wire.grpc import PREFIX_BYTES, CallHead, Deframer
+from kinference.wire.rpc import RpcError, RpcHandler, RpcService, Status
+
+
+class Carrier(Protocol):
+    """The connection that a call came on."""
+
+    def taken(self, stream_id: int, size: int) -> None:
+        """The handler took so many bytes."""
+
+    def send_message(self, call: "GrpcCall", message: bytes) -> bool:
+        """Write a message; False when some of it has to wait."""
+
+    def advance(self, call: "GrpcCall") -> None:
+        """Something has happened that the call's handler may wait for; called at once, and only while it waits."""
+
+    def wake_later(self, call: "GrpcCall") -> None:
+        """The same in a turn of the loop of its own."""
+
+    def wake_after(self, delay: Seconds, call: "GrpcCall") -> asyncio.TimerHandle:
+        """Mark the call's patience as over after so long, and wake it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """What serves a path."""
+
+    service: RpcService
+    name: str
+    """`package.Service/Method`"""
+    handler: RpcHandler
+    is_counted: bool
+    """Whether a drain waits for its calls."""
+
+
+class GrpcCall:
+    """`wire.rpc.Call`. What arrives is put here by the connection; the handler takes it."""
+
+    __slots__ = (
+        "carrier", "deadline", "deframer", "drained", "failure", "half_closed", "has_answered", "head", "inbox",
+        "is_waiting", "method", "routine", "stream_id", "task", "timed_out", "waiter",
+        "was_fed",
+    )  # fmt: skip
+
+    def __init__(self, carrier: Carrier, stream_id: int, head: CallHead, method: Method, limit: int) -> None:
+        self.carrier, self.stream_id, self.head, self.method = carrier, stream_id, head, method
+        self.deframer = Deframer(limit)
+        self.inbox: deque[bytes] = deque()
+        self.half_closed = False
+        self.was_fed = False
+        """Whether anything came after the head."""
+        self.failure: Exception | None = None
+        """What the handler is told instead of a message."""
+        self.has_answered = False
+        self.drained = True
+        """Nothing of what the handler sent waits for the peer."""
+        self.routine: Coroutine[Any, Any, None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.waiter: asyncio.Future[None] | None = None
+        self.is_waiting = False
+        self.timed_out = False
+        self.deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def metadata(self) -> Sequence[tuple[str, str | bytes]]:
+        return self.head.metadata()
+
+    async def receive(self, timeout: Seconds | None = None) -> bytes | None:
+        if not self.inbox and not self.half_closed and self.failure is None:
+            await self._wait_for_message(timeout)
+        if self.inbox:
+            message = self.inbox.popleft()
+            self.carrier.taken(self.stream_id, len(message) + PREFIX_BYTES)
+            return message
+        if self.failure is not None:
+            raise self.failure
+        return None
+
+    async def send(self, message: bytes) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if not self.carrier.send_message(self, message):
+            self.drained = False
+            while not self.drained:
+                await self._turn()
+                if self.failure is not None:
+                    raise self.failure
+
+    def cut(self) -> None:
+        if self.failure is None:
+            self.failure = ClientGone("the call was cut from our side")
+            self.carrier.wake_later(self)
+
+    # --- for the connection ----------------------------------------------------------------------
+
+    def take(self, data: bytes, *, ended: bool) -> None:
+        """Bytes of the call arrived."""
+        self.was_fed = True
+        if self.failure is not None:
+            return
+        try:
+            self.inbox += self.deframer.feed(data)
+        except RpcError as error:
+            self.inbox.clear()
+            self.failure = error
+        if ended:
+            self._half_close()
+        if self.is_waiting:
+            self.carrier.advance(self)
+
+    def _half_close(self) -> None:
+        if self.deframer.is_between_messages:
+            self.half_closed = True
+        elif self.failure is None:
+            self.failure = RpcError(Status.INVALID_ARGUMENT, "the call ended within a message")
+
+    async def _wait_for_message(self, timeout: Seconds | None) -> None:
+        timer = None if timeout is None else self.carrier.wake_after(timeout, self)
+        self.timed_out = False
+        try:
+            while not (self.inbox or self.half_closed or self.failure):
+                await self._turn()
+                if self.timed_out:
+                    raise TimeoutError
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def _turn(self) -> None:
+        """Wait until something has happened to the call."""
+        self.is_waiting = True
+        try:
+            if self.task is None:
+                await _pause()
+            else:
+                self.waiter = asyncio.get_running_loop().create_future()
+                await self.waiter
+        finally:
+            self.is_waiting = False
+
+
+@coroutine
+def _pause() -> Generator[None, None, None]:
+    """Hand control back to whoever steps the handler."""
+    yield

@@ -1,0 +1,479 @@
+"""One HTTP/2 connection as a server sees it, without a socket: bytes in, events and bytes out (RFC 9113).
+
+The shell feeds what it read, acts on the events, calls the methods for what it wants sent, and writes what
+`take_output` gives. Nothing here waits and nothing asks for the time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kinference.ids import Seconds
+from kinference.wire.http2 import frames
+from kinference.wire.http2.events import (
+    ConnectionEnded,
+    DataReceived,
+    Event,
+    PingAcknowledged,
+    RequestReceived,
+    StreamDrained,
+    StreamReset,
+)
+from kinference.wire.http2.frames import ConnectionFault, ErrorCode, FrameType, StreamFault
+from kinference.wire.http2.guard import Guard, Http2Limits, Nuisance
+from kinference.wire.http2.headers import TABLE_BYTES_MAX
+from kinference.wire.http2.heads import Heads
+from kinference.wire.http2.outbox import Outbox
+from kinference.wire.http2.requests import Request
+from kinference.wire.http2.settings import PeerSettings, Setting, merged
+from kinference.wire.http2.streams import (
+    ENDED,
+    HALF_CLOSED_REMOTE,
+    PEER_ENDS,
+    SENDING,
+    WE_END,
+    State,
+    Stream,
+    Streams,
+    check,
+)
+from kinference.wire.http2.streams import Event as Step
+
+Head = TypeVar("Head")
+
+NO_TABLE = b"\x20"
+"""Begins a header block: the dynamic table is empty from here on. A peer that allows less than the default asks it."""
+
+
+@dataclass(slots=True)
+class _Block:
+    """A header block that goes on in CONTINUATION frames."""
+
+    stream_id: int
+    ended: bool
+    pieces: list[bytes]
+    size: int
+
+
+class Http2Connection(Generic[Head]):
+    """The server's side. `read_head` makes of a valid request what the events are to carry; it must be pure."""
+
+    def __init__(self, read_head: Callable[[Request], Head], limits: Http2Limits, now: Seconds) -> None:
+        self._limits = limits
+        self._guard = Guard(limits.rates, now)
+        self._now = now
+        self._streams = Streams()
+        self._outbox = Outbox(limits.output_bytes_max)
+        self._heads = Heads(read_head, limits.header_list_bytes_max)
+        self._peer = PeerSettings()
+        self._receive_window = limits.connection_window
+        self._owed = 0
+        self._block: _Block | None = None
+        self._block_prefix = b""
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._wanted = len(frames.PREFACE)
+        self._is_greeted = self.is_settled = self.is_closed = False
+        self._events: list[Event[Head]] = []
+        self._readers: tuple[Callable[[int, int, bytes], None], ...] = (
+            self._on_data,
+            self._on_headers,
+            self._on_priority,
+            self._on_rst_stream,
+            self._on_settings,
+            self._on_push_promise,
+            self._on_ping,
+            self._on_goaway,
+            self._on_window_update,
+            self._on_continuation,
+        )
+        self._greet()
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def feed(self, data: bytes, now: Seconds) -> list[Event[Head]]:
+        """Bytes from the peer, cut anywhere."""
+        events, self._now = self._events, now
+        if self.is_closed:
+            return events
+        self._pieces.append(data)
+        self._held += len(data)
+        if self._held >= self._wanted:
+            buffer = data if len(self._pieces) == 1 else b"".join(self._pieces)
+            try:
+                rest = self._read(buffer)
+            except ConnectionFault as fault:
+                self._fail(fault)
+                rest = b""
+            self._pieces, self._held = ([rest] if rest else []), len(rest)
+        self._events = []
+        return events
+
+    def _read(self, buffer: bytes) -> bytes:
+        """Read all frames that are there whole. Returns what is left."""
+        at, end = (0, len(buffer)) if self._is_greeted else (self._check_preface(buffer), len(buffer))
+        unpack, frame_bytes_max = frames.HEADER.unpack_from, self._limits.frame_bytes_max
+        self._wanted = frames.HEADER_BYTES
+        while end - at >= frames.HEADER_BYTES:
+            length_and_kind, flags, stream_id = unpack(buffer, at)
+            length = length_and_kind >> 8
+            if length > frame_bytes_max:
+                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length} bytes")
+            stop = at + frames.HEADER_BYTES + length
+            if stop > end:
+                self._wanted = stop - at
+                break
+            self._on_frame(length_and_kind & 0xFF, flags, stream_id & frames.STREAM_ID_MAX, buffer[at + 9 : stop])
+            at = stop
+        return buffer[at:]
+
+    def _check_preface(self, buffer: bytes) -> int:
+        if not buffer.startswith(frames.PREFACE):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "not an HTTP/2 client")
+        self._is_greeted = True
+        return len(frames.PREFACE)
+
+    def _on_frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+        if self._block is not None and (kind != FrameType.CONTINUATION or stream_id != self._block.stream_id):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block broken off by another frame")
+        if not self.is_settled:
+            if kind != FrameType.SETTINGS:
+                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
+            self.is_settled = True
+        if kind >= len(self._readers):
+            self._guard.charge(Nuisance.CONTROL, self._now)
+            return
+        try:
+            self._readers[kind](flags, stream_id, payload)
+        except StreamFault as fault:
+            self._guard.charge(Nuisance.FAULT, self._now)
+            self._break(stream_id, fault.code)
+
+    def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
+        size = len(payload)
+        self._receive_window -= size
+        if self._receive_window < 0:
+            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the connection's window")
+        stream = self._streams.live.get(stream_id)
+        if stream is None or stream.state is HALF_CLOSED_REMOTE:
+            self._credit(size)
+            check(FrameType.DATA, stream_id, self._known(stream_id))
+            self._guard.charge(Nuisance.EMPTY, self._now)
+            return
+        stream.receive_window -= size
+        stream.untaken += size
+        if stream.receive_window < 0:
+            raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the stream's window")
+        data = payload
+        if flags & frames.PADDED:
+            data = frames.unpadded(payload)
+            self.consume(stream_id, size - len(data))
+        ended = bool(flags & frames.END_STREAM)
+        if not data and not ended:
+            self._guard.charge(Nuisance.EMPTY, self._now)
+        if stream.body_left is not None:
+            self._count_body(stream, len(data), ended)
+        if ended:
+            self._streams.advance(stream, PEER_ENDS)
+        self._events.append(DataReceived(stream_id, data, ended))
+
+    def _count_body(self, stream: Stream, size: int, ended: bool) -> None:
+        assert stream.body_left is not None, "the caller looks"
+        stream.body_left -= size
+        if stream.body_left < 0 or (ended and stream.body_left):
+            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a body of another length than declared")
+
+    def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
+        block = frames.unpadded(payload) if flags & frames.PADDED else payload
+        if flags & frames.PRIORITY_FIELDS:
+            if len(block) < frames.PRIORITY_BYTES:
+                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "HEADERS too short for its priority")
+            block = block[frames.PRIORITY_BYTES :]
+        ended = bool(flags & frames.END_STREAM)
+        if flags & frames.END_HEADERS:
+            self._on_block(stream_id, block, ended)
+        else:
+            self._block = _Block(stream_id, ended, [block], len(block))
+
+    def _on_continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
+        block = self._block
+        if block is None:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "CONTINUATION of nothing")
+        self._guard.charge(Nuisance.EMPTY, self._now)
+        block.pieces.append(payload)
+        block.size += len(payload)
+        if block.size > self._limits.header_block_bytes_max:
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a header block without end")
+        if flags & frames.END_HEADERS:
+            self._block = None
+            self._on_block(stream_id, b"".join(block.pieces), block.ended)
+
+    def _on_block(self, stream_id: int, block: bytes, ended: bool) -> None:
+        """A whole header block: a request, or the trailers of one."""
+        if stream_id > self._streams.last_id and stream_id & 1:
+            self._open(stream_id, block, ended)
+            return
+        stream = self._streams.live.get(stream_id)
+        if stream is not None and stream.state is not HALF_CLOSED_REMOTE:
+            self._end_with_trailers(stream, block, ended)
+        else:
+            self._heads.skip(block)
+            check(FrameType.HEADERS, stream_id, self._known(stream_id))
+
+    def _open(self, stream_id: int, block: bytes, ended: bool) -> None:
+        stream = Stream(stream_id, self._peer.window, self._limits.stream_window)
+        self._streams.open(stream)
+        head, stream.body_left = self._heads.request(block)
+        if len(self._streams.live) > self._limits.streams_max:
+            self._guard.charge(Nuisance.RESET, self._now)
+            raise StreamFault(ErrorCode.REFUSED_STREAM, "too many streams at once")
+        if ended:
+            if stream.body_left:
+                raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a body of another length than declared")
+            self._streams.advance(stream, PEER_ENDS)
+        self._events.append(RequestReceived(stream_id, head, ended))
+
+    def _end_with_trailers(self, stream: Stream, block: bytes, ended: bool) -> None:
+        self._heads.trailers(block)
+        if not ended:
+            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a second header block that does not end the stream")
+        if stream.body_left is not None:
+            self._count_body(stream, 0, ended=True)
+        self._streams.advance(stream, PEER_ENDS)
+        self._events.append(DataReceived(stream.id, b"", ended=True))
+
+    def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        _not_on_connection(stream_id, "PRIORITY")
+        self._guard.charge(Nuisance.CONTROL, self._now)
+        if len(payload) != frames.PRIORITY_BYTES:
+            raise StreamFault(ErrorCode.FRAME_SIZE_ERROR, "PRIORITY of a wrong length")
+
+    def _on_rst_stream(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        _of_length(payload, 4, "RST_STREAM")
+        self._guard.charge(Nuisance.RESET, self._now)
+        if check(FrameType.RST_STREAM, stream_id, self._known(stream_id)):
+            self._drop(self._streams.live[stream_id], Step.PEER_RESETS)
+            self._events.append(StreamReset(stream_id, int.from_bytes(payload), by_peer=True))
+
+    def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
+        _on_connection(stream_id, "SETTINGS")
+        if flags & frames.ACK:
+            _of_length(payload, 0, "an acknowledgement of SETTINGS")
+            return
+        self._guard.charge(Nuisance.CONTROL, self._now)
+        before, self._peer = self._peer, merged(self._peer, payload)
+        self._outbox.frame_bytes = self._peer.frame_bytes
+        if self._peer.header_table_bytes < TABLE_BYTES_MAX:
+            self._block_prefix = NO_TABLE
+        grown = self._peer.window - before.window
+        if grown:
+            for stream in self._streams.live.values():
+                self._grow(stream, grown, ConnectionFault)
+        self._answer(frames.frame(FrameType.SETTINGS, frames.ACK, 0))
+
+    def _on_push_promise(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "PUSH_PROMISE from a client")
+
+    def _on_ping(self, flags: int, stream_id: int, payload: bytes) -> None:
+        _on_connection(stream_id, "PING")
+        _of_length(payload, 8, "PING")
+        if flags & frames.ACK:
+            self._events.append(PingAcknowledged())
+        else:
+            self._guard.charge(Nuisance.CONTROL, self._now)
+            self._answer(frames.frame(FrameType.PING, frames.ACK, 0, payload))
+
+    def _on_goaway(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        """The peer will open no more streams; those that are open go on."""
+        _on_connection(stream_id, "GOAWAY")
+        self._guard.charge(Nuisance.CONTROL, self._now)
+        if len(payload) < frames.GOAWAY_BYTES_MIN:
+            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "GOAWAY of a wrong length")
+
+    def _on_window_update(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        _of_length(payload, 4, "WINDOW_UPDATE")
+        self._guard.charge(Nuisance.EMPTY, self._now)
+        increment = frames.u31(payload)
+        if stream_id == 0:
+            if increment == 0:
+                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a window of the connection that grows by nothing")
+            self._outbox.window += increment
+            if self._outbox.window > frames.WINDOW_MAX:
+                raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "a window of the connection that is too large")
+            self._take_turns()
+        elif check(FrameType.WINDOW_UPDATE, stream_id, self._known(stream_id)):
+            if increment == 0:
+                raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a window that grows by nothing")
+            self._grow(self._streams.live[stream_id], increment, StreamFault)
+
+    def _grow(self, stream: Stream, increment: int, fault: type[ConnectionFault | StreamFault]) -> None:
+        stream.send_window += increment
+        if stream.send_window > frames.WINDOW_MAX:
+            raise fault(ErrorCode.FLOW_CONTROL_ERROR, "a window that is too large")
+        self._outbox.window_grew(stream)
+        self._take_turns()
+
+    def _take_turns(self) -> None:
+        self._events += [StreamDrained(stream.id) for stream in self._outbox.turn()]
+
+    def _known(self, stream_id: int) -> State:
+        """The state of a stream that the peer names. Those of even numbers would be ours to open, and none is."""
+        if not stream_id & 1:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"a frame on stream {stream_id}, which no client opens")
+        return self._streams.state_of(stream_id)
+
+    # --- ends ------------------------------------------------------------------------------------
+
+    def _break(self, stream_id: int, code: ErrorCode) -> None:
+        """End a stream because of what the peer did on it."""
+        stream = self._streams.live.get(stream_id)
+        self._answer(frames.rst_stream(stream_id, code))
+        if stream is None:
+            self._streams.remember(stream_id, State.RESET_BY_US)
+            return
+        self._drop(stream, Step.WE_RESET)
+        self._events.append(StreamReset(stream_id, code, by_peer=False))
+
+    def _drop(self, stream: Stream, step: Step) -> None:
+        self._outbox.forget(stream)
+        self._streams.advance(stream, step)
+        self._credit(stream.untaken)
+
+    def _fail(self, fault: ConnectionFault) -> None:
+        self.is_closed = True
+        self._outbox.write(frames.goaway(self._streams.last_id, fault.code, fault.message))
+        self._events.append(ConnectionEnded(fault.code, fault.message))
+
+    def _answer(self, reply: bytes) -> None:
+        """Write what the peer makes us write. A peer that does not read it, and goes on, is cut off."""
+        self._outbox.write(reply)
+        if self._outbox.size > self._limits.output_bytes_max + self._limits.answers_bytes_max:
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "answers pile up unread")
+
+    # --- credit ----------------------------------------------------------------------------------
+
+    def consume(self, stream_id: int, size: int) -> None:
+        """Bytes of DATA were taken: the peer may send as many again."""
+        stream = self._streams.live.get(stream_id)
+        if stream is None:
+            return  # all of its bytes were credited when it ended
+        stream.untaken -= size
+        stream.owed += size
+        if stream.owed * 2 >= self._limits.stream_window and stream.state is not HALF_CLOSED_REMOTE:
+            self._outbox.write(frames.window_update(stream_id, stream.owed))
+            stream.receive_window += stream.owed
+            stream.owed = 0
+        self._credit(size)
+
+    def _credit(self, size: int) -> None:
+        self._owed += size
+        if self._owed * 2 >= self._limits.connection_window:
+            self._outbox.write(frames.window_update(0, self._owed))
+            self._receive_window += self._owed
+            self._owed = 0
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def is_sendable(self, stream_id: int) -> bool:
+        """Whether we may still send on a stream."""
+        stream = self._streams.live.get(stream_id)
+        return stream is not None and stream.state in SENDING
+
+    def send_headers(self, stream_id: int, block: bytes) -> None:
+        """Begin an answer. The block is made by `headers.literal`."""
+        self._outbox.write(self._headers_frame(0, stream_id, block))
+
+    def send_data(self, stream_id: int, data: bytes) -> bool:
+        """Send bytes of a body. False when some have to wait: StreamDrained tells when they have gone."""
+        return self._outbox.send(self._streams.live[stream_id], data)
+
+    def send_trailers(self, stream_id: int, block: bytes) -> None:
+        """End an answer whose bytes have all gone. What the peer still sends on the stream is of no interest then."""
+        stream = self._streams.live[stream_id]
+        assert stream.queue is None, "an answer ends after its last byte"
+        self._outbox.write(self._headers_frame(frames.END_STREAM, stream_id, block))
+        untaken = stream.untaken
+        self._streams.advance(stream, WE_END)
+        if stream.state is ENDED:
+            self._credit(untaken)
+            self._guard.request_done()
+        else:
+            self._outbox.write(frames.rst_stream(stream_id, ErrorCode.NO_ERROR))
+            self._drop(stream, Step.WE_RESET)
+
+    def _headers_frame(self, flags: int, stream_id: int, block: bytes) -> bytes:
+        if self._block_prefix:
+            block, self._block_prefix = self._block_prefix + block, b""
+        return frames.headers(flags, stream_id, block)
+
+    def reset(self, stream_id: int, code: ErrorCode) -> None:
+        """End a stream at once; what waits to be sent on it is dropped."""
+        stream = self._streams.live.get(stream_id)
+        if stream is not None:
+            self._outbox.write(frames.rst_stream(stream_id, code))
+            self._drop(stream, Step.WE_RESET)
+
+    def ping(self) -> None:
+        """Ask whether the peer is there."""
+        self._outbox.write(frames.frame(FrameType.PING, 0, 0, b"kinferen"))
+
+    def announce_end(self) -> None:
+        """Ask the peer to open no more streams; those on their way are still taken."""
+        self._outbox.write(frames.goaway(frames.STREAM_ID_MAX, ErrorCode.NO_ERROR))
+
+    def close(self) -> None:
+        """Say goodbye; nothing is read from here on."""
+        if not self.is_closed:
+            self.is_closed = True
+            self._outbox.write(frames.goaway(self._streams.last_id, ErrorCode.NO_ERROR))
+
+    # --- the shell's side ------------------------------------------------------------------------
+
+    def take_output(self) -> bytes:
+        """What is to be written now."""
+        return self._outbox.take()
+
+    def pause(self) -> None:
+        """The shell can take no more: streams wait."""
+        self._outbox.paused = True
+
+    def resume(self) -> list[Event[Head]]:
+        """The shell can take more: let the streams that wait go on."""
+        self._outbox.paused = False
+        self._take_turns()
+        events, self._events = self._events, []
+        return events
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether `resume` would send something now."""
+        return self._outbox.has_turns
+
+    def _greet(self) -> None:
+        limits = self._limits
+        self._outbox.write(
+            frames.settings(
+                {
+                    Setting.MAX_CONCURRENT_STREAMS: limits.streams_max,
+                    Setting.INITIAL_WINDOW_SIZE: limits.stream_window,
+                    Setting.MAX_FRAME_SIZE: limits.frame_bytes_max,
+                    Setting.MAX_HEADER_LIST_SIZE: limits.header_list_bytes_max,
+                }
+            )
+        )
+        self._outbox.write(frames.window_update(0, limits.connection_window - frames.WINDOW_DEFAULT))
+
+
+def _on_connection(stream_id: int, what: str) -> None:
+    if stream_id:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{what} on a stream")
+
+
+def _not_on_connection(stream_id: int, what: str) -> None:
+    if not stream_id:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{what} on no stream")
+
+
+def _of_length(payload: bytes, length: int, what: str) -> None:
+    if len(payload) != length:
+        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"{what} of {len(payload)} bytes")

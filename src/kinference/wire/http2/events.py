@@ -1,0 +1,53 @@
+"""What a connection tells of: requests, their bytes, their ends."""
+
+from typing import Generic, TypeAlias, TypeVar
+
+import msgspec
+
+Head = TypeVar("Head")
+
+
+class RequestReceived(msgspec.Struct, Generic[Head], frozen=True):
+    """A stream was opened. `head` is what the reader of heads made of the request."""
+
+    stream_id: int
+    head: Head
+    ended: bool
+
+
+class DataReceived(msgspec.Struct, frozen=True):
+    """Bytes of a body. With `ended` the peer has sent all, and cleanly."""
+
+    stream_id: int
+    data: bytes
+    ended: bool
+
+
+class StreamReset(msgspec.Struct, frozen=True):
+    """A stream broke off: the peer reset it, or broke a rule and was told so."""
+
+    stream_id: int
+    code: int
+    by_peer: bool
+
+
+class StreamDrained(msgspec.Struct, frozen=True):
+    """All that waited to be sent on a stream has been written."""
+
+    stream_id: int
+
+
+class PingAcknowledged(msgspec.Struct, frozen=True):
+    """The peer is alive."""
+
+
+class ConnectionEnded(msgspec.Struct, frozen=True):
+    """The peer broke a rule that ends the connection; it is told in what is left to write."""
+
+    code: int
+    message: str
+
+
+Event: TypeAlias = (
+    RequestReceived[Head] | DataReceived | StreamReset | StreamDrained | PingAcknowledged | ConnectionEnded
+)

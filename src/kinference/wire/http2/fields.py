@@ -1,0 +1,59 @@
+"""One header field, judged once: when it is read off the wire, not each time that a table is asked for it again."""
+
+import re
+from enum import IntEnum, auto
+from typing import TypeAlias
+
+
+class Role(IntEnum):
+    """What a field is in a list of fields (RFC 9113, sections 8.2 and 8.3)."""
+
+    REGULAR = auto()
+    LENGTH = auto()
+    METHOD = auto()
+    SCHEME = auto()
+    AUTHORITY = auto()
+    PATH = auto()
+    FLAWED = auto()
+    """No list may hold it."""
+
+
+Field: TypeAlias = tuple[bytes, bytes, Role, int]
+"""Name, value, role, and the size as the tables and limits of HTTP/2 count it."""
+Fields: TypeAlias = tuple[Field, ...]
+
+OVERHEAD = 32
+ROLES = {
+    b":method": Role.METHOD,
+    b":scheme": Role.SCHEME,
+    b":authority": Role.AUTHORITY,
+    b":path": Role.PATH,
+    b"content-length": Role.LENGTH,
+    # about one connection, which HTTP/2 has in its frames:
+    b"connection": Role.FLAWED,
+    b"keep-alive": Role.FLAWED,
+    b"proxy-connection": Role.FLAWED,
+    b"transfer-encoding": Role.FLAWED,
+    b"upgrade": Role.FLAWED,
+}
+LENGTH_DIGITS_MAX = 19
+
+NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
+VALUE = re.compile(rb"(?:[^\x00\r\n \t](?:[^\x00\r\n]*[^\x00\r\n \t])?)?")
+
+
+def field(name: bytes, value: bytes) -> Field:
+    """A field with its judgement."""
+    return name, value, _role(name, value), len(name) + len(value) + OVERHEAD
+
+
+def _role(name: bytes, value: bytes) -> Role:
+    role = ROLES.get(name)
+    if not VALUE.fullmatch(value):
+        return Role.FLAWED
+    if role is None:
+        is_fine = NAME.fullmatch(name) and (name != b"te" or value == b"trailers")
+        return Role.REGULAR if is_fine else Role.FLAWED
+    if role is Role.LENGTH and not (value.isdigit() and len(value) <= LENGTH_DIGITS_MAX):
+        return Role.FLAWED
+    return role

@@ -1,0 +1,114 @@
+"""HTTP/2 frames: their numbers, and how they are written (RFC 9113, sections 4, 6 and 7)."""
+
+from enum import IntEnum
+from struct import Struct
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+HEADER = Struct(">IBI")
+"""Nine bytes: 24 bits of length and 8 of type in one number, flags, stream id with its reserved bit."""
+HEADER_BYTES = 9
+FRAME_BYTES_DEFAULT = 16_384
+WINDOW_DEFAULT = 65_535
+WINDOW_MAX = 2**31 - 1
+STREAM_ID_MAX = 2**31 - 1
+
+END_STREAM = ACK = 0x1
+END_HEADERS = 0x4
+PADDED = 0x8
+PRIORITY_FIELDS = 0x20
+PRIORITY_BYTES = 5
+GOAWAY_BYTES_MIN = 8
+
+_U32 = Struct(">I")
+_SETTING = Struct(">HI")
+_GOAWAY = Struct(">II")
+
+
+class FrameType(IntEnum):
+    DATA = 0
+    HEADERS = 1
+    PRIORITY = 2
+    RST_STREAM = 3
+    SETTINGS = 4
+    PUSH_PROMISE = 5
+    PING = 6
+    GOAWAY = 7
+    WINDOW_UPDATE = 8
+    CONTINUATION = 9
+
+
+_HEADERS = FrameType.HEADERS
+
+
+class ErrorCode(IntEnum):
+    NO_ERROR = 0
+    PROTOCOL_ERROR = 1
+    INTERNAL_ERROR = 2
+    FLOW_CONTROL_ERROR = 3
+    SETTINGS_TIMEOUT = 4
+    STREAM_CLOSED = 5
+    FRAME_SIZE_ERROR = 6
+    REFUSED_STREAM = 7
+    CANCEL = 8
+    COMPRESSION_ERROR = 9
+    CONNECT_ERROR = 10
+    ENHANCE_YOUR_CALM = 11
+    INADEQUATE_SECURITY = 12
+    HTTP_1_1_REQUIRED = 13
+
+
+class ConnectionFault(Exception):
+    """The peer broke a rule that ends the whole connection."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        self.code, self.message = code, message
+        super().__init__(f"{code.name}: {message}")
+
+
+class StreamFault(Exception):
+    """The peer broke a rule that ends one stream."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        self.code, self.message = code, message
+        super().__init__(f"{code.name}: {message}")
+
+
+def frame(kind: FrameType, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
+    """Any frame."""
+    return HEADER.pack(len(payload) << 8 | kind, flags, stream_id) + payload
+
+
+def headers(flags: int, stream_id: int, block: bytes) -> bytes:
+    """A header block that needs no CONTINUATION."""
+    return HEADER.pack(len(block) << 8 | _HEADERS, flags | END_HEADERS, stream_id) + block
+
+
+def settings(values: dict[int, int]) -> bytes:
+    return frame(FrameType.SETTINGS, 0, 0, b"".join(_SETTING.pack(*pair) for pair in values.items()))
+
+
+def window_update(stream_id: int, increment: int) -> bytes:
+    return frame(FrameType.WINDOW_UPDATE, 0, stream_id, _U32.pack(increment))
+
+
+def rst_stream(stream_id: int, code: int) -> bytes:
+    return frame(FrameType.RST_STREAM, 0, stream_id, _U32.pack(code))
+
+
+def goaway(last_stream_id: int, code: int, message: str = "") -> bytes:
+    return frame(FrameType.GOAWAY, 0, 0, _GOAWAY.pack(last_stream_id, code) + message.encode())
+
+
+def unpadded(payload: bytes) -> bytes:
+    """What is left of a payload that begins with the length of its padding."""
+    if not payload:
+        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a padded frame without its length of padding")
+    padding = payload[0]
+    if padding >= len(payload):
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "more padding than payload")
+    return payload[1 : len(payload) - padding]
+
+
+def u31(payload: bytes) -> int:
+    """A number of four bytes whose first bit is reserved."""
+    return int.from_bytes(payload) & STREAM_ID_MAX

@@ -1,0 +1,165 @@
+"""Reading header blocks (RFC 7541): our own loop over the tables and the Huffman code of the `hpack` library.
+
+The loop is ours for speed and for limits: what a block may cost is bounded by its length alone, since fields taken
+from a table are references to it.
+"""
+
+from hpack.exceptions import HPACKDecodingError
+from hpack.huffman_table import decode_huffman
+from hpack.table import HeaderTable
+
+from kinference.wire.http2.fields import Field, Fields, field
+from kinference.wire.http2.frames import ConnectionFault, ErrorCode
+
+STATIC: Fields = (field(b"", b""), *(field(name, value) for name, value in HeaderTable.STATIC_TABLE))
+STATIC_LAST = len(STATIC) - 1
+TABLE_BYTES_MAX = 4096
+"""Of the dynamic table. We never announce another, so it is the default of the RFC."""
+
+INDEXED, INCREMENTAL, RESIZE = 0x80, 0x40, 0x20
+INDEXED_LONG = 0xFF
+MORE = 0x80
+"""Set in every byte of a number but the last."""
+SEVEN_BITS = 0x7F
+INTEGER_BYTES_MAX = 4
+HUFFMAN_CACHED_MAX = 1024
+"""Decoded strings that are remembered: peers send the same names, and most values, again and again."""
+
+
+class HeaderDecoder:
+    """The peer's compression context. A block that breaks it raises ConnectionFault, and it is of no use any more."""
+
+    def __init__(self) -> None:
+        self._entries: list[Field] = []
+        """Of the dynamic table, oldest first."""
+        self._size = 0
+        self._size_max = TABLE_BYTES_MAX
+        self._huffman: dict[bytes, bytes] = {}
+        self.changes = 0
+        """Counts the changes of the dynamic table, for who remembers what a block meant."""
+
+    def decode(self, block: bytes) -> Fields:
+        """The fields of a whole block, in order."""
+        fields: list[Field] = []
+        add, entries = fields.append, self._entries
+        at, end = 0, len(block)
+        try:
+            while at < end:
+                byte = block[at]
+                if INDEXED < byte < INDEXED_LONG:  # the hot path: an index that fits into its byte
+                    at += 1
+                    index = byte & SEVEN_BITS
+                    add(STATIC[index] if index <= STATIC_LAST else entries[STATIC_LAST - index])
+                elif byte >= INDEXED:
+                    index, at = _integer(block, at, SEVEN_BITS)
+                    add(self._entry(index))
+                elif byte >= INCREMENTAL:
+                    entry, at = self._literal(block, at, 0x3F)
+                    self._insert(entry)
+                    add(entry)
+                elif byte >= RESIZE:
+                    if fields:
+                        raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "a table resized amid a block")
+                    size, at = _integer(block, at, 0x1F)
+                    self._resize(size)
+                else:
+                    entry, at = self._literal(block, at, 0x0F)
+                    add(entry)
+        except IndexError:
+            raise ConnectionFault(
+                ErrorCode.COMPRESSION_ERROR, "a header block that breaks off, or a bad index"
+            ) from None
+        except HPACKDecodingError:
+            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "a bad Huffman code in a header block") from None
+        return tuple(fields)
+
+    def _entry(self, index: int) -> Field:
+        if index == 0:
+            raise IndexError
+        return STATIC[index] if index <= STATIC_LAST else self._entries[STATIC_LAST - index]
+
+    def _literal(self, block: bytes, at: int, mask: int) -> tuple[Field, int]:
+        index = block[at] & mask
+        if index == 0:
+            name, at = self._string(block, at + 1)
+        else:
+            index, at = _integer(block, at, mask)
+            name = self._entry(index)[0]
+        value, at = self._string(block, at)
+        return field(name, value), at
+
+    def _string(self, block: bytes, at: int) -> tuple[bytes, int]:
+        first = block[at]
+        length, at = _integer(block, at, SEVEN_BITS)
+        stop = at + length
+        if stop > len(block):
+            raise IndexError
+        text = block[at:stop]
+        return (self._unpacked(text) if first >= INDEXED else text), stop
+
+    def _unpacked(self, packed: bytes) -> bytes:
+        text = self._huffman.get(packed)
+        if text is None:
+            text = decode_huffman(packed)
+            if len(self._huffman) >= HUFFMAN_CACHED_MAX:
+                self._huffman.clear()
+            self._huffman[packed] = text
+        return text
+
+    def _insert(self, entry: Field) -> None:
+        self.changes += 1
+        self._size += entry[3]
+        self._entries.append(entry)
+        if self._size > self._size_max:
+            self._evict()
+
+    def _resize(self, size: int) -> None:
+        if size > TABLE_BYTES_MAX:
+            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, f"a table of {size} bytes, {TABLE_BYTES_MAX} at most")
+        self.changes += 1
+        self._size_max = size
+        self._evict()
+
+    def _evict(self) -> None:
+        gone = 0
+        while self._size > self._size_max:
+            self._size -= self._entries[gone][3]
+            gone += 1
+        del self._entries[:gone]
+
+
+def list_bytes(fields: Fields) -> int:
+    """The size of a list as SETTINGS_MAX_HEADER_LIST_SIZE counts it."""
+    return sum([size for _, _, _, size in fields])
+
+
+def _integer(block: bytes, at: int, mask: int) -> tuple[int, int]:
+    """A number that begins in the masked bits of a byte."""
+    number = block[at] & mask
+    at += 1
+    if number < mask:
+        return number, at
+    for shift in range(0, 7 * INTEGER_BYTES_MAX, 7):
+        byte = block[at]
+        at += 1
+        number += (byte & SEVEN_BITS) << shift
+        if byte < MORE:
+            return number, at
+    raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "a number without end in a header block")
+
+
+def literal(name: bytes, value: bytes) -> bytes:
+    """A field as we write it: whole, leaving the peer's table alone, so that a block is the same bytes every time."""
+    return b"\x00" + _length(name) + name + _length(value) + value
+
+
+def _length(text: bytes) -> bytes:
+    length = len(text)
+    if length < SEVEN_BITS:
+        return bytes((length,))
+    rest, encoded = length - SEVEN_BITS, bytearray((SEVEN_BITS,))
+    while rest >= MORE:
+        encoded.append(rest & SEVEN_BITS | MORE)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)

@@ -1,0 +1,154 @@
+"""The streams of one connection and the table of their lives (RFC 9113, section 5.1).
+
+A server that pushes nothing knows four states of a stream that it keeps, and three ways in which one came to its end.
+The ways are remembered for the last few hundred streams only, because what may still arrive for a stream depends on
+how it ended: what was under way when we reset it is ignored, what follows the peer's own end is a fault.
+"""
+
+from collections import deque
+from enum import IntEnum, auto
+
+from kinference.wire.http2.frames import ConnectionFault, ErrorCode, FrameType, StreamFault
+
+REMEMBERED_MAX = 512
+
+
+class State(IntEnum):
+    """Of a stream. The second half are ways in which streams have ended."""
+
+    IDLE = auto()
+    OPEN = auto()
+    HALF_CLOSED_REMOTE = auto()
+    """The peer has sent all; we have not."""
+    HALF_CLOSED_LOCAL = auto()
+    """We have sent all; the peer has not."""
+    ENDED = auto()
+    """Both have sent all."""
+    RESET_BY_PEER = auto()
+    RESET_BY_US = auto()
+    FORGOTTEN = auto()
+    """Too long ago to know, or skipped by the peer, which ends a stream too."""
+
+
+class Event(IntEnum):
+    PEER_ENDS = auto()
+    WE_END = auto()
+    PEER_RESETS = auto()
+    WE_RESET = auto()
+
+
+NEXT: dict[tuple[State, Event], State] = {
+    (State.OPEN, Event.PEER_ENDS): State.HALF_CLOSED_REMOTE,
+    (State.OPEN, Event.WE_END): State.HALF_CLOSED_LOCAL,
+    (State.HALF_CLOSED_LOCAL, Event.PEER_ENDS): State.ENDED,
+    (State.HALF_CLOSED_REMOTE, Event.WE_END): State.ENDED,
+    **{
+        (state, event): end
+        for state in (State.OPEN, State.HALF_CLOSED_REMOTE, State.HALF_CLOSED_LOCAL)
+        for event, end in ((Event.PEER_RESETS, State.RESET_BY_PEER), (Event.WE_RESET, State.RESET_BY_US))
+    },
+}
+OPEN, HALF_CLOSED_REMOTE, ENDED = State.OPEN, State.HALF_CLOSED_REMOTE, State.ENDED
+PEER_ENDS, WE_END = Event.PEER_ENDS, Event.WE_END
+"""By names of their own: reaching the member of an enumeration costs ten times as much."""
+SENDING = frozenset({State.OPEN, State.HALF_CLOSED_REMOTE})
+"""States in which we may send."""
+
+
+class Verdict(IntEnum):
+    """What becomes of a frame that came for a stream in some state."""
+
+    TAKE = auto()
+    IGNORE = auto()
+    STREAM_CLOSED = auto()
+    CONNECTION_CLOSED = auto()
+    """STREAM_CLOSED as a fault of the connection."""
+    PROTOCOL_ERROR = auto()
+
+
+_D, _H, _R, _W = FrameType.DATA, FrameType.HEADERS, FrameType.RST_STREAM, FrameType.WINDOW_UPDATE
+_TAKE, _SKIP, _BAD = Verdict.TAKE, Verdict.IGNORE, Verdict.PROTOCOL_ERROR
+_LATE, _DEAD = Verdict.STREAM_CLOSED, Verdict.CONNECTION_CLOSED
+
+VERDICTS: dict[State, dict[FrameType, Verdict]] = {
+    State.IDLE: {_D: _BAD, _H: _TAKE, _R: _BAD, _W: _BAD},
+    State.OPEN: {_D: _TAKE, _H: _TAKE, _R: _TAKE, _W: _TAKE},
+    State.HALF_CLOSED_LOCAL: {_D: _TAKE, _H: _TAKE, _R: _TAKE, _W: _SKIP},
+    State.HALF_CLOSED_REMOTE: {_D: _LATE, _H: _LATE, _R: _TAKE, _W: _TAKE},
+    State.ENDED: {_D: _LATE, _H: _DEAD, _R: _SKIP, _W: _SKIP},
+    State.RESET_BY_PEER: {_D: _LATE, _H: _DEAD, _R: _SKIP, _W: _SKIP},
+    State.RESET_BY_US: {_D: _SKIP, _H: _SKIP, _R: _SKIP, _W: _SKIP},
+    State.FORGOTTEN: {_D: _LATE, _H: _BAD, _R: _SKIP, _W: _SKIP},
+}
+"""PRIORITY is taken in every state, and read by nobody."""
+
+
+class Stream:
+    """One stream that has not ended both ways."""
+
+    __slots__ = ("body_left", "id", "owed", "queue", "receive_window", "send_window", "state", "untaken")
+
+    def __init__(self, stream_id: int, send_window: int, receive_window: int) -> None:
+        self.id = stream_id
+        self.state = OPEN
+        self.send_window = send_window
+        self.receive_window = receive_window
+        self.untaken = 0
+        """Bytes of DATA that arrived and that nobody has taken yet."""
+        self.owed = 0
+        """Bytes taken for which the peer got no credit yet."""
+        self.body_left: int | None = None
+        """What is still to come of a declared content length."""
+        self.queue: deque[memoryview] | None = None
+        """What waits to be sent."""
+
+
+class Streams:
+    """All live streams, and how the latest of the others have ended."""
+
+    def __init__(self) -> None:
+        self.live: dict[int, Stream] = {}
+        self.last_id = 0
+        self._ended: dict[int, State] = {}
+
+    def state_of(self, stream_id: int) -> State:
+        """The state of any stream that a client may name."""
+        stream = self.live.get(stream_id)
+        if stream is not None:
+            return stream.state
+        if stream_id > self.last_id:
+            return State.IDLE
+        return self._ended.get(stream_id, State.FORGOTTEN)
+
+    def open(self, stream: Stream) -> None:
+        """A stream begins, and with it every idle one of a lower id ends."""
+        self.last_id = stream.id
+        self.live[stream.id] = stream
+
+    def advance(self, stream: Stream, event: Event) -> None:
+        """One step of a stream's life. A step that leads out of it takes the stream from the live ones."""
+        stream.state = state = NEXT[stream.state, event]
+        if state >= ENDED:
+            del self.live[stream.id]
+            self.remember(stream.id, state)
+
+    def remember(self, stream_id: int, state: State) -> None:
+        """How a stream came to its end."""
+        ended = self._ended
+        ended[stream_id] = state
+        if len(ended) > REMEMBERED_MAX:
+            del ended[next(iter(ended))]
+
+
+def check(kind: FrameType, stream_id: int, state: State) -> bool:
+    """Whether a frame is for use. Raises what its sender has to be told otherwise."""
+    verdict = VERDICTS[state][kind]
+    if verdict is Verdict.TAKE:
+        return True
+    if verdict is Verdict.IGNORE:
+        return False
+    what = f"{kind.name} on stream {stream_id}, which is {state.name.lower()}"
+    if verdict is Verdict.STREAM_CLOSED:
+        raise StreamFault(ErrorCode.STREAM_CLOSED, what)
+    code = ErrorCode.STREAM_CLOSED if verdict is Verdict.CONNECTION_CLOSED else ErrorCode.PROTOCOL_ERROR
+    raise ConnectionFault(code, what)

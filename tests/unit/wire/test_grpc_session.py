@@ -1,0 +1,407 @@
+"""One connection with its calls, over a transport that is a list."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from kinference.errors import ClientGone
+from kinference.wire.grpc import framed
+from kinference.wire.grpc_call import Method
+from kinference.wire.grpc_session import GrpcLimits, GrpcSession, Host
+from kinference.wire.http2 import frames
+from kinference.wire.http2.frames import ErrorCode, FrameType
+from kinference.wire.http2.guard import Http2Limits
+from kinference.wire.rpc import Call, RpcError, RpcHandler, RpcService, Status
+from tests.unit.wire.http2.peer import HELLO, Frame, Talk, data, split
+
+GRPC = (("te", "trailers"), ("content-type", "application/grpc"))
+
+
+class ListTransport(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.closed = self.aborted = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+
+class Session:
+    """A session, greeted, and the client's side of it."""
+
+    def __init__(self, handler: RpcHandler, *, inline: bool, limits: GrpcLimits) -> None:
+        service = RpcService("s", {"m": handler}, inline=inline)
+        self.host = Host({"/s/m": Method(service, "s/m", handler, is_counted=True)}, limits)
+        self.session, self.transport, self.talk = GrpcSession(self.host), ListTransport(), Talk()
+        self.session.connection_made(self.transport)
+        self.session.data_received(HELLO)
+        self.sent()
+
+    def receive(self, received: bytes) -> None:
+        self.session.data_received(received)
+
+    def call(self, stream_id: int, *more: tuple[str, str], end: bool = False) -> bytes:
+        return self.talk.request(stream_id, *GRPC, *more, end=end)
+
+    def sent(self) -> list[Frame]:
+        written, self.transport.written = self.transport.written, b""
+        return split(written)
+
+    def fields(self, payload: bytes) -> dict[str, str]:
+        return {str(name): str(value) for name, value in self.talk.decoder.decode(payload)}
+
+    def status(self) -> str:
+        """Of the only call that has ended since the last look."""
+        (ended,) = (payload for kind, flags, _, payload in self.sent() if kind == 1 and flags & 1)
+        return self.fields(ended)["grpc-status"]
+
+
+@pytest.fixture(params=[True, False], ids=["inline", "task"])
+async def sessions(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+    made = []
+
+    def make(handler: RpcHandler, limits: GrpcLimits | None = None) -> Session:
+        made.append(Session(handler, inline=request.param, limits=limits or GrpcLimits()))
+        return made[-1]
+
+    yield make
+    for session in made:
+        session.session.connection_lost(None)
+        await session.host.idle.wait()
+
+
+async def turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def answered(session: Session) -> None:
+    async with asyncio.timeout(10):
+        while not session.transport.written:  # noqa: ASYNC110 - a list tells nobody
+            await asyncio.sleep(0.001)
+
+
+async def echo(call: Call) -> None:
+    while (message := await call.receive()) is not None:
+        await call.send(message)
+
+
+async def silent(call: Call) -> None:
+    while await call.receive() is not None:
+        pass
+
+
+class Watched:
+    """A handler that tells how it ended."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    async def __call__(self, call: Call) -> None:
+        try:
+            await echo(call)
+        except BaseException as error:
+            self.ended.append(type(error).__name__)
+            raise
+        self.ended.append("clean")
+
+
+async def test_a_unary_call_is_answered_with_three_frames_in_one_write(sessions: Any) -> None:
+    session = sessions(echo)
+    session.receive(session.call(1) + data(1, framed(b"hi"), end=True))
+    await turns()
+    kinds = [(kind, payload) for kind, _, _, payload in session.sent()]
+    assert [kind for kind, _ in kinds] == [1, 0, 1]
+    assert kinds[1][1] == framed(b"hi")
+
+
+async def test_a_stream_is_answered_as_it_comes(sessions: Any) -> None:
+    session = sessions(echo)
+    session.receive(session.call(1))
+    for message in (b"one", b"two"):
+        session.receive(data(1, framed(message)))
+        await turns()
+        assert framed(message) in [payload for _, _, _, payload in session.sent()]
+    session.receive(data(1, b"", end=True))
+    await turns()
+    assert session.status() == "0"
+    assert session.host.idle.is_set()
+
+
+async def test_a_call_without_an_answer_still_has_a_status(sessions: Any) -> None:
+    session = sessions(silent)
+    session.receive(session.call(1, end=True))
+    await turns()
+    ((_, flags, _, payload),) = session.sent()
+    assert flags & 1
+    assert session.fields(payload)[":status"] == "200"
+
+
+@pytest.mark.parametrize("how", ["reset", "lost", "goaway of ours", "fault"])
+async def test_a_broken_call_is_cancelled_and_no_clean_end(sessions: Any, how: str) -> None:
+    watched = Watched()
+    session = sessions(watched)
+    session.receive(session.call(1) + data(1, framed(b"part")))
+    await turns()
+    match how:
+        case "reset":
+            session.receive(frames.rst_stream(1, ErrorCode.CANCEL))
+        case "lost":
+            session.session.connection_lost(None)
+        case "goaway of ours":
+            session.session.close()
+        case _:
+            session.receive(data(0, b"x"))
+    await turns()
+    assert watched.ended == ["CancelledError"]
+    assert session.host.idle.is_set()
+
+
+async def test_half_a_message_and_an_end_is_invalid(sessions: Any) -> None:
+    watched = Watched()
+    session = sessions(watched)
+    session.receive(session.call(1) + data(1, framed(b"message")[:7], end=True))
+    await turns()
+    assert session.status() == "3"
+    assert watched.ended == ["RpcError"]
+
+
+async def test_a_message_too_large_exhausts_and_stops_its_sender(sessions: Any) -> None:
+    session = sessions(echo, GrpcLimits(chunk_bytes_max=10))
+    session.receive(session.call(1) + data(1, framed(b"x" * 15)))
+    await turns()
+    sent = session.sent()
+    assert session.fields(sent[0][3])["grpc-status"] == "8"
+    assert (3, 0, 1, bytes(4)) in sent
+    session.receive(data(1, b"more"))
+    assert session.host.idle.is_set()
+
+
+async def test_a_deadline_ends_the_call_for_both(sessions: Any) -> None:
+    watched = Watched()
+    session = sessions(watched)
+    session.receive(session.call(1, ("grpc-timeout", "1m")) + data(1, framed(b"hi")))
+    await turns()
+    session.sent()
+    await answered(session)
+    assert session.status() == "4"
+    await turns()
+    assert watched.ended == ["CancelledError"]
+
+
+async def test_patience_is_the_handlers_own(sessions: Any) -> None:
+    async def impatient(call: Call) -> None:
+        try:
+            await call.receive(timeout=0.001)
+        except TimeoutError:
+            raise RpcError(Status.DEADLINE_EXCEEDED, "nothing came") from None
+
+    session = sessions(impatient)
+    session.receive(session.call(1))
+    await answered(session)
+    assert session.status() == "4"
+
+
+async def test_a_refusal_by_the_head_alone_leaves_its_caller_the_time_to_write(sessions: Any) -> None:
+    async def refuse(_call: Call) -> None:
+        raise RpcError(Status.INVALID_ARGUMENT, "no")
+
+    session = sessions(refuse)
+    session.receive(session.call(1))
+    await turns()
+    assert session.sent() == []
+    assert session.host.idle.is_set()
+    session.receive(data(1, framed(b"of no interest")))
+    await answered(session)
+    assert session.status() == "3"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(RpcError(Status.NOT_FOUND, "x"), "5"), (ClientGone("x"), "1"), (ZeroDivisionError("secret"), "13")],
+)
+async def test_what_a_handler_raises_is_its_status(
+    sessions: Any, error: Exception, status: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_call: Call) -> None:
+        raise error
+
+    session = sessions(fail)
+    session.receive(session.call(1, end=True))
+    await turns()
+    assert session.status() == status
+    logged = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert logged == (["the handler of s/m failed"] if status == "13" else [])
+
+
+@pytest.mark.parametrize(
+    ("fields", "head"),
+    [
+        ((("content-type", "application/json"),), {":status": "415"}),
+        ((*GRPC, ("grpc-timeout", "soon")), {":status": "200", "grpc-status": "3"}),
+    ],
+)
+async def test_what_is_refused_never_reaches_a_handler(
+    sessions: Any, fields: tuple[tuple[str, str], ...], head: dict[str, str]
+) -> None:
+    watched = Watched()
+    session = sessions(watched)
+    session.receive(session.talk.request(1, *fields, end=True))
+    await turns()
+    assert head.items() <= session.fields(session.sent()[0][3]).items()
+    assert watched.ended == []
+
+
+async def test_an_unknown_method_tells_what_codings_there_are(sessions: Any) -> None:
+    session = sessions(echo)
+    block = session.talk.block((":method", "POST"), (":scheme", "http"), (":path", "/s/other"), *GRPC)
+    session.receive(frames.headers(frames.END_STREAM, 1, block))
+    fields = session.fields(session.sent()[0][3])
+    assert (fields["grpc-status"], fields["grpc-accept-encoding"]) == ("12", "identity")
+
+
+async def test_a_draining_host_takes_no_new_call_and_finishes_the_others(sessions: Any) -> None:
+    session = sessions(echo)
+    session.receive(session.call(1))
+    await turns()
+    session.host.is_draining = True
+    session.session.announce_end()
+    session.receive(session.call(3, end=True))
+    await turns()
+    assert session.status() == "14"
+    session.receive(data(1, framed(b"last"), end=True))
+    await turns()
+    assert session.status() == "0"
+
+
+# --- back-pressure -------------------------------------------------------------------------------
+
+
+async def test_a_send_waits_for_the_peers_window_and_for_the_transport(sessions: Any) -> None:
+    sent = []
+
+    async def flood(call: Call) -> None:
+        for number in range(3):
+            await call.send(bytes(100_000))
+            sent.append(number)
+
+    session = sessions(flood)
+    session.receive(frames.window_update(0, 10**6) + session.call(1, end=True))
+    await turns()
+    assert sent == []
+    session.receive(frames.window_update(1, 100_000))
+    await turns()
+    assert sent == [0]
+    session.session.pause_writing()
+    session.receive(frames.window_update(1, 10**6))
+    await turns()
+    assert sent == [0]
+    session.sent()
+    session.session.resume_writing()
+    await turns()
+    assert sent == [0, 1, 2]
+    assert session.host.idle.is_set()
+
+
+async def test_a_pull_cut_within_a_message_is_reset_with_a_code_that_tells_why(sessions: Any) -> None:
+    calls: list[Call] = []
+
+    async def shed(call: Call) -> None:
+        calls.append(call)
+        try:
+            await call.send(bytes(200_000))
+        except ClientGone:
+            raise RpcError(Status.RESOURCE_EXHAUSTED, "shed") from None
+
+    session = sessions(shed)
+    session.receive(session.call(1, end=True))
+    await turns()
+    session.sent()
+    calls[0].cut()
+    await turns()
+    assert session.sent() == [(3, 0, 1, ErrorCode.ENHANCE_YOUR_CALM.to_bytes(4))]
+
+
+async def test_credit_returns_only_when_the_handler_takes_its_messages(sessions: Any) -> None:
+    go = asyncio.Event()
+    calls: list[Call] = []
+
+    async def slow(call: Call) -> None:
+        calls.append(call)
+        await call.send(b"begun")  # the window of the test's peer is shut: the handler stays here
+        await silent(call)
+
+    limits = GrpcLimits(http2=Http2Limits(stream_window=100_000, connection_window=200_000))
+    session = sessions(slow, limits)
+    session.receive(frames.settings({4: 0}) + session.call(1))
+    await turns()
+    for _ in range(2):
+        session.receive(data(1, framed(bytes(40_000))))
+    await turns()
+    assert [frame for frame in session.sent() if frame[0] == FrameType.WINDOW_UPDATE] == []
+    session.receive(frames.window_update(1, 1000))
+    await turns()
+    credited = [frame for frame in session.sent() if frame[0] == FrameType.WINDOW_UPDATE]
+    assert credited
+    assert not go.is_set()
+
+
+async def test_a_stalled_push_starves_no_other(sessions: Any) -> None:
+    session = sessions(echo)
+    for stream_id in (1, 3, 5):  # a message that never ends
+        session.receive(session.call(stream_id) + data(stream_id, (b"\0" + (1_000_000).to_bytes(4)) + bytes(60_000)))
+    session.receive(session.call(7) + data(7, framed(b"through"), end=True))
+    await turns()
+    assert session.status() == "0"
+
+
+async def test_a_peer_that_is_silent_is_asked_and_then_left(sessions: Any) -> None:
+    session = sessions(echo)
+    session.session._check_alive()
+    await turns()
+    assert session.sent() == []
+    session.session._check_alive()
+    await turns()
+    ((kind, _, _, payload),) = session.sent()
+    assert kind == FrameType.PING
+    session.receive(frames.frame(FrameType.PING, frames.ACK, 0, payload))
+    session.session._check_alive()
+    session.session._check_alive()
+    assert not session.transport.aborted
+    session.session._check_alive()
+    assert session.transport.aborted
+
+
+async def test_one_that_never_greets_is_left() -> None:
+    host = Host({}, GrpcLimits())
+    session, transport = GrpcSession(host), ListTransport()
+    session.connection_made(transport)
+    session._check_alive()
+    assert transport.aborted
+    session.connection_lost(None)
+    assert host.sessions == set()
+
+
+async def test_more_connections_than_allowed_are_not_taken() -> None:
+    host = Host({}, GrpcLimits(connections_max=1))
+    sessions, transports = [GrpcSession(host) for _ in range(2)], [ListTransport() for _ in range(2)]
+    for session, transport in zip(sessions, transports, strict=True):
+        session.connection_made(transport)
+    assert [transport.aborted for transport in transports] == [False, True]
+    for session in sessions:
+        session.connection_lost(None)
