@@ -27,9 +27,8 @@ from kinference.runtime.directory import FleetDirectory
 from kinference.runtime.provider_backends import ProviderBackends
 from kinference.runtime.rules import apply, routing_rules
 from kinference.runtime.views import decision_views, endpoint_views, unready_reason
-from kinference.runtime.wires import Wire, http_server
+from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
 from kinference.wire.exchange import Handler, HttpServer
-from kinference.wire.grpcio_server import GrpcioLimits, GrpcioServer
 from kinference.wire.rpc import RpcService
 
 
@@ -37,7 +36,7 @@ from kinference.wire.rpc import RpcService
 class Servers:
     """What listens."""
 
-    picker: GrpcioServer
+    picker: RpcServer
     gateway: HttpServer
     admin: HttpServer
 
@@ -139,9 +138,9 @@ def build_admin(parts: Parts) -> Admin:
 
 def build_servers(config: Config, parts: Parts, control: RpcService, gateway: Handler) -> Servers:
     """One server a port; the control plane's service stands beside the picker's."""
-    limits = GrpcioLimits(chunk_bytes_max=config.limits.chunk_max_bytes)
+    address, chunk_bytes_max = str(config.listen.picker), config.limits.chunk_max_bytes
     return Servers(
-        picker=GrpcioServer(str(config.listen.picker), [picker_service(parts.desk), control], limits),
+        picker=rpc_server(parts.wire, address, [picker_service(parts.desk), control], chunk_bytes_max),
         gateway=http_server(parts.wire, gateway, parts.clock),
         admin=http_server(parts.wire, build_admin(parts).handle, parts.clock),
     )
