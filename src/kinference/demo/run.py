@@ -92,7 +92,7 @@ class Demo:
                 async for line in client.stdout:
                     board.add(msgspec.json.decode(line, type=Answer))
                     if not self.console.is_terminal and board.done % LOG_EVERY == 0:
-                        self.console.print(progress_line(board), markup=False, highlight=False)
+                        self.console.print(progress_line(board), markup=False, highlight=False, soft_wrap=True)
             if await client.wait() != 0:
                 board.errors.append("the client process failed; what it said of it is above")
         return board
