@@ -39,6 +39,8 @@ class Record:
     status: int = 0
     """0 until a head has gone out."""
     end: End = End.INTERNAL
+    reason: str = ""
+    """What the client was told, where we refused."""
     attempts: int = 0
     upstream_s: Seconds = 0.0
     """Time spent waiting for destinations before the head of the answer."""
@@ -93,6 +95,7 @@ def _tell(record: Record, duration_ms: Milliseconds) -> None:
             "tenant": record.tenant,
             "status": record.status,
             "outcome": record.end.value,
+            "reason": record.reason,
             "endpoint": record.endpoint,
             "ttft_ms": None if record.ttft_ms is None else round(record.ttft_ms, 1),
             "duration_ms": round(duration_ms, 1),

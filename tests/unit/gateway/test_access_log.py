@@ -18,6 +18,7 @@ def record() -> Record:
         endpoint="10.0.0.1:8000",
         status=200,
         end=End.OK,
+        reason="why",
         attempts=2,
         upstream_s=0.5,
         ttft_ms=20.04,
@@ -34,15 +35,16 @@ def test_a_request_is_one_line_with_its_fields(caplog: pytest.LogCaptureFixture)
     assert line.name == "kinference.gateway"
     assert line.getMessage() == "/v1/messages 200 ok in 2000 ms"
     fields = vars(line)
-    assert {name: fields[name] for name in ("request_id", "tenant", "model", "endpoint", "attempts", "outcome")} == {
+    assert {name: fields[name] for name in ("request_id", "tenant", "model", "endpoint", "reason", "outcome")} == {
         "request_id": "req_1",
         "tenant": "acme",
         "model": "m",
         "endpoint": "10.0.0.1:8000",
-        "attempts": 2,
+        "reason": "why",
         "outcome": "ok",
     }
     assert (fields["ttft_ms"], fields["duration_ms"], fields["cached_tokens"]) == (20.0, 2000.0, 4)
+    assert fields["attempts"] == 2
 
 
 def test_a_request_is_counted_with_its_tokens() -> None:

@@ -38,7 +38,7 @@ async def test_a_refusal_is_whole_and_in_the_clients_dialect() -> None:
     assert exchange.field(b"allow") == b"POST"
     assert exchange.field(b"content-length") == str(len(exchange.answer)).encode()
     assert json.loads(exchange.answer)["error"]["type"] == "overloaded_error"
-    assert record.end is End.REFUSED
+    assert (record.end, record.reason) == (End.REFUSED, "busy")
 
 
 async def test_a_destinations_error_is_passed_on_byte_for_byte() -> None:
