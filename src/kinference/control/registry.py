@@ -5,6 +5,7 @@ import re
 import secrets
 import string
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
@@ -23,7 +24,9 @@ CONFIG_MAX = 64
 KEY_BYTES_MAX = 256
 VALUE_BYTES_MAX = 8192
 AUTOMATIC_NAME_CHARS = 6
+REWRAP_TRIES = 10
 REDACTED = "REDACTED"
+SECRET_KEY = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 
 _AUDIT = logging.getLogger("kinference.control.audit")
 
@@ -96,11 +99,20 @@ class Registry:
 
     async def rewrap(self) -> int:
         """Put every secret under the current key; how many records were changed."""
-        providers = await self._catalogue.providers()
-        for provider in providers:
+        names = [provider.name for provider in await self._catalogue.providers()]
+        return sum([await self._rewrapped(name) for name in names])
+
+    async def _rewrapped(self, name: str) -> bool:
+        """Whether there was still such a record. A change by somebody else in between is taken up and tried again."""
+        for _ in range(REWRAP_TRIES):
+            provider = await self._catalogue.provider(name)
+            if provider is None:
+                return False
             fresh = {key: self._credentials.rewrap(stored) for key, stored in provider.credentials.items()}
-            await self._catalogue.write_provider(replace(provider, credentials=fresh))
-        return len(providers)
+            with suppress(Overtaken):
+                await self._catalogue.write_provider(replace(provider, credentials=fresh))
+                return True
+        raise Overtaken(f"provider '{name}' is being changed all the time; try again")
 
     def _merged(self, old: Provider, change: ProviderChange) -> Provider:
         _check_change(change)
@@ -159,6 +171,10 @@ def _check_change(change: ProviderChange) -> None:
     for key, value in change.config.items():
         if _has_user(value):
             raise InvalidArgument(f"config {key} is a URL with a user or password; give the secret as a credential")
+        if SECRET_KEY.search(key):
+            raise InvalidArgument(
+                f"config {key} looks like a secret, which would be stored and shown; it is a credential"
+            )
 
 
 def _check_entry(key: str, value: str) -> None:

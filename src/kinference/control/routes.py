@@ -1,6 +1,7 @@
 """The inference routes: set, get, delete, and all of them resolved."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kinference.control.bundle import Bundle, BundledRoute, LeftOut, bundled
@@ -86,6 +87,10 @@ class Routes:
         if not route.provider_name.strip() or not route.model_id.strip():
             raise Unmet(f"inference route '{name}' is stored without its provider or model; set it again")
         return route
+
+    async def all(self) -> Sequence[Route]:
+        """By name, as stored."""
+        return await self._catalogue.routes()
 
     async def delete(self, route_name: str, actor: str, workspace: str = "") -> bool:
         """Whether there was one."""

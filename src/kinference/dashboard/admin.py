@@ -1,4 +1,4 @@
-"""The admin port: what Prometheus, Kubernetes and people read. It changes nothing and shows no body and no secret."""
+"""The admin port: what Prometheus, Kubernetes and people read. It shows no body and no secret."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from kinference.dashboard.control import PROVIDERS, ROUTES, ControlApi
 from kinference.observe.metrics import Metrics
 from kinference.wire.exchange import Exchange, respond
 
@@ -28,6 +29,8 @@ class AdminSources:
     """None when requests can be served, else what is missing."""
     refresh: Callable[[], None]
     """Called before each scrape, so that gauges are current."""
+    control: ControlApi
+    """Answers for provider records and routes: the only part that changes anything."""
 
 
 class Admin:
@@ -46,8 +49,10 @@ class Admin:
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request; unknown paths are told what there is."""
         route = self._routes.get(exchange.path)
-        if route is None:
-            known = "\n".join(sorted(self._routes))
+        if self._sources.control.serves(exchange.path):
+            await self._sources.control.handle(exchange)
+        elif route is None:
+            known = "\n".join(sorted([*self._routes, PROVIDERS, ROUTES]))
             await respond(exchange, 404, f"not found; this port serves:\n{known}\n".encode(), _TEXT)
         elif exchange.method not in ("GET", "HEAD"):
             await respond(exchange, 405, b"method not allowed; use GET\n", _TEXT, (b"allow", b"GET, HEAD"))

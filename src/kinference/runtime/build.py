@@ -9,6 +9,7 @@ from kinference.core.fleet import Fleet
 from kinference.core.pick import Router
 from kinference.core.policy import Rulebook
 from kinference.dashboard.admin import Admin, AdminSources
+from kinference.dashboard.control import ControlApi
 from kinference.fleet.watch import FleetWatcher
 from kinference.gateway.auth import ClientKey
 from kinference.gateway.backends import BackendRoute, Directory
@@ -23,13 +24,13 @@ from kinference.picker.service import picker_service
 from kinference.picker.timer import ReclaimTimer
 from kinference.ports import Clock, Upstream
 from kinference.runtime.clock import SystemClock
+from kinference.runtime.control import Control
 from kinference.runtime.directory import FleetDirectory
 from kinference.runtime.provider_backends import ProviderBackends
 from kinference.runtime.rules import apply, routing_rules
 from kinference.runtime.views import decision_views, endpoint_views, unready_reason
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
 from kinference.wire.exchange import Handler, HttpServer
-from kinference.wire.rpc import RpcService
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def backend_routes(config: Config) -> Mapping[ObjectRef, BackendRoute]:
     }
 
 
-def build_admin(parts: Parts) -> Admin:
+def build_admin(parts: Parts, control: Control) -> Admin:
     """The admin port's handler."""
     return Admin(
         AdminSources(
@@ -132,15 +133,16 @@ def build_admin(parts: Parts) -> Admin:
             decisions=lambda limit: decision_views(parts.desk, parts.router, limit),
             unready_reason=lambda: unready_reason(parts.fleet),
             refresh=parts.desk.publish,
+            control=ControlApi(control.registry, control.routes),
         )
     )
 
 
-def build_servers(config: Config, parts: Parts, control: RpcService, gateway: Handler) -> Servers:
+def build_servers(config: Config, parts: Parts, control: Control, gateway: Handler) -> Servers:
     """One server a port; the control plane's service stands beside the picker's."""
     address, chunk_bytes_max = str(config.listen.picker), config.limits.chunk_max_bytes
     return Servers(
-        picker=rpc_server(parts.wire, address, [picker_service(parts.desk), control], chunk_bytes_max),
+        picker=rpc_server(parts.wire, address, [picker_service(parts.desk), control.service], chunk_bytes_max),
         gateway=http_server(parts.wire, gateway, parts.clock),
-        admin=http_server(parts.wire, build_admin(parts).handle, parts.clock),
+        admin=http_server(parts.wire, build_admin(parts, control).handle, parts.clock),
     )

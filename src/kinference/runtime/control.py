@@ -9,10 +9,11 @@ from kinference.config.env import state_folder
 from kinference.config.schema import Config
 from kinference.control.catalogue import Catalogue
 from kinference.control.credentials import Credentials
-from kinference.control.errors import StoreFailed
+from kinference.control.errors import Referred, StoreFailed
 from kinference.control.registry import Registry
 from kinference.control.routes import Routes
 from kinference.control.service import inference_service
+from kinference.control.store.backup import dumped, parsed
 from kinference.control.store.base import Store
 from kinference.control.store.keys import KeySource
 from kinference.control.store.postgres import PostgresStore
@@ -64,14 +65,11 @@ async def control_plane(
     config: Config, environ: Mapping[str, str], clock: Clock, metrics: Metrics
 ) -> AsyncIterator[Control]:
     """The control plane, its store open if one was configured. Raises ConfigError when that cannot be used."""
-    store = build_store(config, environ)
-    async with GuardedUpstream(admits_any if config.verifies_private else admits_public) as upstream:
-        try:
-            if config.control.store is not None:
-                await _open(store)
-            yield _build(store, environ, Verifier(upstream), clock, metrics)
-        finally:
-            await store.close()
+    admits = admits_any if config.verifies_private else admits_public
+    async with GuardedUpstream(admits) as upstream, _store(config, environ) as store:
+        if config.control.store is not None:
+            await _open(store)
+        yield _build(store, environ, Verifier(upstream), clock, metrics)
 
 
 async def _open(store: Store) -> None:
@@ -87,3 +85,44 @@ def _build(store: Store, environ: Mapping[str, str], verifier: Verifier, clock: 
     backends = ProviderBackends(catalogue, routes)
     registry = Registry(catalogue, credentials, backends.users_of)
     return Control(inference_service(routes, clock), routes, registry, backends)
+
+
+async def backup(config: Config, environ: Mapping[str, str]) -> bytes:
+    """Every record of the store, for a file. Raises StoreFailed."""
+    async with _store(config, environ) as store:
+        return await dumped(store)
+
+
+async def restore(config: Config, environ: Mapping[str, str], content: bytes) -> int:
+    """Replace every record by those of a backup; how many there are now. Raises StoreFailed."""
+    rows = parsed(content)
+    async with _store(config, environ) as store:
+        try:
+            await store.load(rows)
+        except Referred:
+            raise StoreFailed("a route of the backup refers to a provider that is not in it") from None
+    return len(rows)
+
+
+async def rotate_key(config: Config, environ: Mapping[str, str]) -> int:
+    """Put a new key in front of the key file and every secret under it; how many records changed.
+
+    Keys that stand in the environment are the operator's to change: then the secrets go under the first of them.
+    """
+    source = key_source(environ)
+    if source.file is not None:
+        source.rotate()
+    async with _store(config, environ) as store:
+        changed = await Registry(Catalogue(store), build_credentials(environ), lambda _name: ()).rewrap()
+    if source.file is not None:
+        source.forget()
+    return changed
+
+
+@asynccontextmanager
+async def _store(config: Config, environ: Mapping[str, str]) -> AsyncIterator[Store]:
+    store = build_store(config, environ)
+    try:
+        yield store
+    finally:
+        await store.close()

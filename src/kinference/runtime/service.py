@@ -41,7 +41,7 @@ class Service:
         self.config = config
         self._parts, self._control = parts, control
         self._gateway = build_gateway(config, parts, control.backends)
-        self._servers = build_servers(config, parts, control.service, self._serve_gateway)
+        self._servers = build_servers(config, parts, control, self._serve_gateway)
         self.ports = Ports(0, 0, 0)
 
     async def _serve_gateway(self, exchange: Exchange) -> None:

@@ -78,6 +78,7 @@ async def test_a_name_can_be_had_once(registry: Registry, openai: ProviderChange
         ("p", ProviderChange("openai", {"K": "sk-é"}), "no HTTP header may"),
         ("p", ProviderChange("openai", {}, {"K": "literal"}), "must refer to"),
         ("p", ProviderChange("openai", config={"OPENAI_BASE_URL": "https://u:pw@h"}), "URL with a user"),
+        ("p", ProviderChange("openai", config={"OPENAI_API_KEY": "sk-1"}), "looks like a secret"),
     ],
 )
 async def test_what_breaks_a_rule_is_refused(

@@ -4,8 +4,10 @@ import msgspec
 import pytest
 
 from kinference.dashboard.admin import Admin, AdminSources
+from kinference.dashboard.control import ControlApi
 from kinference.observe.metrics import EXPIRED, Metrics
 from kinference.ports import Headers
+from kinference.wire.exchange import Exchange, respond
 
 
 class AskedExchange:
@@ -31,6 +33,15 @@ class AskedExchange:
     def abort(self) -> None: ...
 
 
+class NoControl(ControlApi):
+    """Knows nothing; that its paths come here is all that matters."""
+
+    def __init__(self) -> None: ...
+
+    async def handle(self, exchange: Exchange) -> None:
+        await respond(exchange, 200, b"control", b"text/plain")
+
+
 def admin(unready: str | None = None) -> Admin:
     metrics = Metrics()
     return Admin(
@@ -40,6 +51,7 @@ def admin(unready: str | None = None) -> Admin:
             decisions=lambda limit: [{"n": n} for n in range(limit)][:100],
             unready_reason=lambda: unready,
             refresh=lambda: metrics.count(EXPIRED, "body"),
+            control=NoControl(),
         )
     )
 
@@ -88,7 +100,12 @@ async def test_an_unknown_path_is_told_what_there_is() -> None:
     assert b"/api/v1/decisions" in answer.sent
 
 
-async def test_nothing_can_be_changed() -> None:
+@pytest.mark.parametrize("path", ["/api/v1/providers", "/api/v1/providers/p", "/api/v1/routes/inference.local"])
+async def test_records_and_routes_are_the_control_planes(path: str) -> None:
+    assert (await ask(path, method="PUT")).sent == b"control"
+
+
+async def test_nothing_else_can_be_changed() -> None:
     answer = await ask("/metrics", method="POST")
     assert (answer.status, answer.answer_headers[b"allow"]) == (405, b"GET, HEAD")
 

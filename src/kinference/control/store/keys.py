@@ -55,18 +55,27 @@ class KeySource:
             raise StoreFailed(f"the secret key file {file} cannot be used: {error.strerror}") from None
 
     def rotate(self) -> None:
-        """Put a new key first and keep the one before it, for a process that has not read the file again yet.
+        """Put a new key first. Raises StoreFailed when the keys stand where only the operator can change them."""
+        self._replace((new_key(), *self.load().keys.values()))
 
-        Raises StoreFailed when the keys stand in the environment, where only the operator can change them.
+    def forget(self) -> None:
+        """Drop the keys that no secret needs once all are under the first.
+
+        The one before it stays, for what another process sealed a moment ago.
         """
+        self._replace(tuple(self.load().keys.values())[:2])
+
+    def _replace(self, keys: tuple[bytes, ...]) -> None:
         file = self.file
         if file is None:
             raise StoreFailed(f"write the new key in front of the old one in {KEY_VARIABLE}, with a comma between")
-        kept = next(iter(self.load().keys.values()))
         fresh = file.with_name(file.name + ".new")
-        fresh.unlink(missing_ok=True)
-        _write(fresh, (new_key(), kept))
-        fresh.replace(file)
+        try:
+            fresh.unlink(missing_ok=True)
+            _write(fresh, keys)
+            fresh.replace(file)
+        except OSError as error:
+            raise StoreFailed(f"the secret key file {file} cannot be changed: {error.strerror}") from None
 
 
 def new_key() -> bytes:

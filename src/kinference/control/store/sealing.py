@@ -26,15 +26,16 @@ class Sealed(msgspec.Struct, frozen=True):
 
 
 class Sealer:
-    """Seals and opens with the keys of a ring, which is read when first needed, and again when a key is not in it."""
+    """Seals and opens with the keys of a ring, which is read before each sealing, and when a key is not in it."""
 
     def __init__(self, load: Callable[[], KeyRing]) -> None:
         self._load = load
         self._ring: KeyRing | None = None
 
     def seal(self, secret: str, place: str) -> Sealed:
-        """A text, sealed for one place. Raises StoreFailed when there is no usable key."""
-        ring, key = self._keys(), new_key()
+        """A text, sealed for one place under the key that is current now. Raises StoreFailed without a usable key."""
+        ring, key = self._load(), new_key()
+        self._ring = ring
         return Sealed(ring.current, self._wrap(ring, key), _encrypt(key, secret.encode(), place))
 
     def open(self, sealed: Sealed, place: str) -> str:

@@ -45,21 +45,29 @@ def test_a_key_of_another_form_is_refused_and_not_repeated(key: str) -> None:
     assert key not in str(refusal.value)
 
 
-def test_rotation_puts_a_new_key_first_and_keeps_the_last_one(tmp_path: Path) -> None:
+def test_rotation_puts_a_new_key_first_and_forgets_none_until_told(tmp_path: Path) -> None:
     source = KeySource({}, tmp_path / "secret.key")
-    first = source.load()
-    source.rotate()
-    second = source.load()
-    assert list(second.keys)[1:] == [first.current]
-    assert second.current != first.current
-    source.rotate()
-    assert list(source.load().keys)[1:] == [second.current]
+    rings = [source.load()]
+    for _ in range(2):
+        source.rotate()
+        rings.append(source.load())
+    assert list(rings[2].keys)[1:] == [rings[1].current, rings[0].current]
+    assert len({ring.current for ring in rings}) == 3
+    source.forget()
+    assert list(source.load().keys) == [rings[2].current, rings[1].current]
     assert stat.S_IMODE((tmp_path / "secret.key").stat().st_mode) == 0o600
 
 
 def test_a_key_in_the_environment_is_rotated_by_its_operator() -> None:
     with pytest.raises(StoreFailed, match="in front of the old one in KINFERENCE_SECRET_KEY"):
         KeySource({"KINFERENCE_SECRET_KEY": OLD}, Path("unused")).rotate()
+
+
+def test_a_folder_that_cannot_be_written_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "key.new").mkdir()
+    (tmp_path / "key").write_text(OLD)
+    with pytest.raises(StoreFailed, match="cannot be changed"):
+        KeySource({"KINFERENCE_SECRET_KEY_FILE": str(tmp_path / "key")}, tmp_path / "unused").rotate()
 
 
 def test_no_key_is_printed() -> None:

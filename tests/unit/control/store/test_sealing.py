@@ -54,10 +54,11 @@ def test_after_a_rotation_old_secrets_open_and_new_ones_use_the_new_key() -> Non
 
 
 def test_a_key_that_came_after_the_start_is_looked_for() -> None:
-    rings = [OLD, NEW]
+    rings = [OLD, NEW, NEW]
     sealer = Sealer(lambda: rings.pop(0))
     sealer.seal("other", "here")
     assert sealer.open(Sealer(fixed(NEW)).seal("secret", "here"), "here") == "secret"
+    assert sealer.seal("other", "here").key_id == "new"
 
 
 def test_a_key_that_is_lost_is_named() -> None:

@@ -1,0 +1,182 @@
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kinference.config.schema import Config
+from kinference.control import errors
+from kinference.dashboard.control import BODY_BYTES_MAX, STATUS, ControlApi
+from kinference.errors import KinferenceError
+from kinference.observe.metrics import Metrics
+from kinference.ports import Headers
+from kinference.runtime.clock import SystemClock
+from kinference.runtime.control import control_plane
+
+JSON = ((b"content-type", b"application/json; charset=utf-8"),)
+PROVIDER = {
+    "name": "a b/c",
+    "type": "openai",
+    "credentials": {"OPENAI_API_KEY": "sk-secret"},
+    "config": {"OPENAI_BASE_URL": "mock://up"},
+}
+ONE = "/api/v1/providers/a%20b%2Fc"
+ROUTE = "/api/v1/routes/inference.local"
+
+
+class AskedExchange:
+    """Stands in for a carrier: holds one request, keeps the answer."""
+
+    def __init__(self, method: str, path: str, content: bytes, headers: Headers) -> None:
+        self.method, self.path, self.query = method, path, ""
+        self.headers = headers
+        self.peer, self.accepted_at = "127.0.0.1:5", 0.0
+        self.status, self.sent = 0, b""
+        self._content = content
+
+    async def body(self) -> AsyncIterator[bytes]:
+        yield self._content
+
+    async def start(self, status: int, headers: Headers) -> None:
+        self.status = status
+
+    async def write(self, chunk: bytes) -> None:
+        self.sent += chunk
+
+    async def finish(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class Client:
+    def __init__(self, api: ControlApi) -> None:
+        self._api = api
+
+    async def raw(self, method: str, path: str, content: bytes = b"", headers: Headers = JSON) -> tuple[int, Any]:
+        exchange = AskedExchange(method, path, content, headers)
+        await self._api.handle(exchange)
+        assert "sk-secret" not in exchange.sent.decode()
+        return exchange.status, json.loads(exchange.sent)
+
+    async def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        return await self.raw(method, path, b"" if body is None else json.dumps(body).encode())
+
+    async def refused(self, method: str, path: str, body: object = None) -> tuple[int, str, str]:
+        status, answer = await self.ask(method, path, body)
+        return status, answer["error"]["code"], answer["error"]["message"]
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[Client]:
+    async with control_plane(Config(), {"XDG_STATE_HOME": str(tmp_path)}, SystemClock(), Metrics()) as control:
+        yield Client(ControlApi(control.registry, control.routes))
+
+
+def test_every_refusal_has_its_status() -> None:
+    own = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, KinferenceError)}
+    assert own - {KinferenceError} - STATUS.keys() == {errors.Referred}
+
+
+async def test_the_life_of_a_provider(client: Client) -> None:
+    shown = {**PROVIDER, "credentials": {"OPENAI_API_KEY": "REDACTED"}, "version": 1}
+    assert await client.ask("POST", "/api/v1/providers", PROVIDER) == (200, shown)
+    assert await client.ask("GET", "/api/v1/providers") == (200, {"providers": [shown]})
+    assert await client.ask("GET", ONE) == (200, shown)
+    status, updated = await client.ask("PATCH", ONE, {"config": {"OPENAI_BASE_URL": ""}, "references": {"K": "${X}"}})
+    assert (status, updated["config"], updated["credentials"]["K"], updated["version"]) == (200, {}, "${X}", 2)
+    assert await client.ask("DELETE", ONE) == (200, {"deleted": True})
+    assert await client.ask("DELETE", ONE) == (200, {"deleted": False})
+
+
+async def test_the_life_of_a_route(client: Client) -> None:
+    await client.ask("POST", "/api/v1/providers", PROVIDER)
+    route = {"route": "inference.local", "provider": "a b/c", "model": "m", "timeout_secs": 9, "version": 1}
+    endpoint = {"url": "mock://up/v1/chat/completions", "protocol": "openai_chat_completions"}
+    asked = {"provider": "a b/c", "model": "m", "timeout_secs": 9}
+    assert await client.ask("PUT", ROUTE, asked) == (200, {**route, "validated_endpoints": [endpoint]})
+    assert await client.ask("GET", ROUTE) == (200, route)
+    assert await client.ask("GET", "/api/v1/routes") == (200, {"routes": [{**route, "broken": None}]})
+    assert (await client.refused("DELETE", ONE))[:2] == (400, "FAILED_PRECONDITION")
+    assert await client.ask("DELETE", ROUTE) == (200, {"deleted": True})
+    assert (await client.refused("GET", ROUTE))[:2] == (404, "NOT_FOUND")
+
+
+async def test_a_broken_route_says_why(client: Client) -> None:
+    await client.ask("POST", "/api/v1/providers", PROVIDER)
+    await client.ask("PUT", ROUTE, {"provider": "a b/c", "model": "m"})
+    await client.ask("PATCH", ONE, {"credentials": {"OPENAI_API_KEY": ""}})
+    _, answer = await client.ask("GET", "/api/v1/routes")
+    assert "no usable API key" in answer["routes"][0]["broken"]
+
+
+async def test_a_route_can_be_replaced_by_the_version_that_was_read(client: Client) -> None:
+    await client.ask("POST", "/api/v1/providers", PROVIDER)
+    asked = {"provider": "a b/c", "model": "m"}
+    await client.ask("PUT", ROUTE, asked)
+    assert (await client.refused("PUT", ROUTE, {**asked, "version": 7}))[:2] == (409, "ABORTED")
+    assert (await client.ask("PUT", ROUTE, {**asked, "version": 1}))[1]["version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "code"),
+    [
+        ("POST", "/api/v1/providers", {"type": ""}, "INVALID_ARGUMENT"),
+        ("POST", "/api/v1/providers", {"typ": "openai"}, "INVALID_ARGUMENT"),
+        ("POST", "/api/v1/providers", {"type": "openai", "credentials": {"K": 1}}, "INVALID_ARGUMENT"),
+        ("POST", "/api/v1/providers", [], "INVALID_ARGUMENT"),
+        ("GET", "/api/v1/providers/gone", None, "NOT_FOUND"),
+        ("PATCH", "/api/v1/providers/gone", {}, "NOT_FOUND"),
+        ("PUT", "/api/v1/routes/other", {"provider": "p", "model": "m"}, "INVALID_ARGUMENT"),
+        ("PUT", ROUTE, {"provider": "gone", "model": "m"}, "FAILED_PRECONDITION"),
+        ("PUT", ROUTE, {"provider": "p", "model": "m", "timeout_secs": -1}, "INVALID_ARGUMENT"),
+        ("POST", ROUTE, {}, "INVALID_ARGUMENT"),
+        ("PUT", "/api/v1/providers", {}, "INVALID_ARGUMENT"),
+    ],
+)
+async def test_what_cannot_be_is_refused_by_name(
+    client: Client, method: str, path: str, body: object, code: str
+) -> None:
+    assert (await client.refused(method, path, body))[1] == code
+
+
+async def test_a_name_can_be_had_once(client: Client) -> None:
+    await client.ask("POST", "/api/v1/providers", PROVIDER)
+    assert (await client.refused("POST", "/api/v1/providers", PROVIDER))[:2] == (409, "ALREADY_EXISTS")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"{", "not understood"),
+        (b"[" * 100_000, "not understood"),
+        (b"\xff", "not understood"),
+        (b" " * (BODY_BYTES_MAX + 1), "over 1048576 bytes"),
+    ],
+)
+async def test_a_hostile_body_is_refused(client: Client, content: bytes, problem: str) -> None:
+    status, answer = await client.raw("POST", "/api/v1/providers", content)
+    assert status == 400
+    assert problem in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (),
+        ((b"content-type", b"text/plain"),),
+        (*JSON, (b"origin", b"https://evil.test")),
+        (*JSON, (b"origin", b"null")),
+        (*JSON, (b"origin", b"http://localhost:9090"), (b"host", b"evil.test:9090")),
+        (*JSON, (b"origin", b"http://evil.test:9090"), (b"host", b"evil.test:9090")),
+    ],
+)
+async def test_a_web_page_from_elsewhere_changes_nothing(client: Client, headers: Headers) -> None:
+    status, _ = await client.raw("POST", "/api/v1/providers", json.dumps(PROVIDER).encode(), headers)
+    assert status == 400
+    assert await client.ask("GET", "/api/v1/providers") == (200, {"providers": []})
+
+
+async def test_our_own_page_may(client: Client) -> None:
+    headers = (*JSON, (b"origin", b"http://127.0.0.1:9090"), (b"host", b"127.0.0.1:9090"))
+    assert (await client.raw("POST", "/api/v1/providers", json.dumps(PROVIDER).encode(), headers))[0] == 200
