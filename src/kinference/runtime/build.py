@@ -131,7 +131,7 @@ def build_admin(parts: Parts, control: Control) -> Admin:
             metrics=parts.metrics,
             endpoints=lambda: endpoint_views(parts.router, parts.clock.now()),
             decisions=lambda limit: decision_views(parts.desk, parts.router, limit),
-            unready_reason=lambda: unready_reason(parts.fleet),
+            unready_reason=lambda: unready_reason(parts.fleet, draining=parts.desk.is_draining),
             refresh=parts.desk.publish,
             control=ControlApi(control.registry, control.routes),
         )

@@ -29,8 +29,10 @@ def _decision_view(flow: Flow, explanation: Explanation) -> Mapping[str, object]
     return {"picked_at": picked_at, **flow.fields(), **estimates, "explanation": explanation}
 
 
-def unready_reason(fleet: Fleet) -> str | None:
+def unready_reason(fleet: Fleet, *, draining: bool) -> str | None:
     """None when at least one destination could serve; else what is missing and what to look at."""
+    if draining:
+        return "shutting down: what is under way finishes, nothing new is taken"
     if fleet.backends() or any(endpoint.ready and endpoint.models for endpoint in fleet.endpoints()):
         return None
     endpoints = fleet.endpoints()

@@ -65,13 +65,16 @@ def test_no_more_decisions_than_asked() -> None:
 
 
 def test_readiness_says_what_is_missing() -> None:
-    assert unready_reason(fleet(ready=True)) is None
-    assert "no endpoint answers its health check: 127.0.0.1:8000" in str(unready_reason(fleet(ready=False)))
-    assert "no models known at 127.0.0.1:8000" in str(unready_reason(fleet(ready=True, models=())))
-    assert "no pool has an endpoint" in str(unready_reason(Fleet()))
+    assert unready_reason(fleet(ready=True), draining=False) is None
+    assert "no endpoint answers its health check: 127.0.0.1:8000" in str(
+        unready_reason(fleet(ready=False), draining=False)
+    )
+    assert "no models known at 127.0.0.1:8000" in str(unready_reason(fleet(ready=True, models=()), draining=False))
+    assert "shutting down" in str(unready_reason(fleet(ready=True), draining=True))
+    assert "no pool has an endpoint" in str(unready_reason(Fleet(), draining=False))
 
 
 def test_a_backend_alone_is_enough() -> None:
     made = Fleet()
     made.set_backends([BackendSpec(ObjectRef("default", "openai"), Api.OPENAI_CHAT, {"gpt": "gpt-5"})])
-    assert unready_reason(made) is None
+    assert unready_reason(made, draining=False) is None
