@@ -39,11 +39,16 @@ UNARY = json.dumps(
 ).encode()
 
 
+def compact(value: object) -> bytes:
+    """JSON as engines write it."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
 def sse(events: int) -> bytes:
     """A whole streamed answer, in chunked framing, one event a chunk."""
     deltas = [{"choices": [{"index": 0, "delta": {"content": "word "}, "finish_reason": None}]}] * (events - 1)
     deltas.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    lines = [b"data: " + json.dumps({"id": "1", "model": MODEL, **delta}).encode() + b"\n\n" for delta in deltas]
+    lines = [b"data: " + compact({"id": "1", "model": MODEL, **delta}) + b"\n\n" for delta in deltas]
     return (
         b"".join(f"{len(line):x}\r\n".encode() + line + b"\r\n" for line in (*lines, b"data: [DONE]\n\n"))
         + b"0\r\n\r\n"

@@ -1,8 +1,9 @@
 """Server-sent events, both ways: a reader that is fed bytes cut anywhere and gives whole events, and a writer."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 EVENT_BYTES_MAX: Final = 16 << 20
 
@@ -18,8 +19,7 @@ class EventTooLong(ValueError):
     """One event went over the reader's bound."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """One block of the stream. A lone comment, which keeps a connection alive, is an event without name or data."""
 
     event: str
@@ -46,9 +46,8 @@ class SseReader:
         if not chunk:
             return []
         buffer = self._buffer
-        is_fresh = not buffer and not self._after_cr
-        if is_fresh and 0 < chunk.find(b"\n\n") == len(chunk) - 2 and b"\r" not in chunk:
-            return [self._event(chunk)]  # one event to a chunk, as engines mostly write
+        if not buffer and not self._after_cr and _is_plain(chunk):
+            return self._plain(chunk)
         buffer += chunk
         if self._after_cr:
             self._scanned = int(buffer.startswith(b"\n"))
@@ -67,14 +66,20 @@ class SseReader:
         self._bound(len(buffer))
         return events
 
+    def _plain(self, chunk: bytes) -> list[Event]:
+        if chunk.find(b"\n\n") == len(chunk) - 2:
+            return [self._event(chunk)]
+        return [self._event(text + b"\n\n") for text in chunk[:-2].split(b"\n\n")]
+
     def tail(self) -> Event | None:
         """What is left when the stream has ended: an event whose blank line never came; None when nothing is."""
         return self._event(bytes(self._buffer)) if self._buffer else None
 
     def _event(self, raw: bytes) -> Event:
         self._bound(len(raw))
-        text = raw.removeprefix(_BOM) if self._at_start else raw
-        self._at_start = False
+        text = raw
+        if self._at_start:
+            text, self._at_start = raw.removeprefix(_BOM), False
         if text.startswith(b"data: ") and text.find(b"\n") == len(text) - 2 and b"\r" not in text:
             return Event("", text[6:-2], raw)  # one line of data, as nearly all are
         name = b""
@@ -90,6 +95,11 @@ class SseReader:
     def _bound(self, event_bytes: int) -> None:
         if event_bytes > self._event_bytes_max:
             raise EventTooLong(f"one event over {self._event_bytes_max} bytes")
+
+
+def _is_plain(chunk: bytes) -> bool:
+    """Whether it is whole events and nothing else, ended as nearly all engines end them."""
+    return chunk.endswith(b"\n\n") and not chunk.startswith(b"\n") and b"\r" not in chunk and b"\n\n\n" not in chunk
 
 
 def emit(event: str, data: bytes) -> bytes:
