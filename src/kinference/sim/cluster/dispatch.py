@@ -1,0 +1,152 @@
+"""Who says which engine a job goes to: the decision core under test, or an oracle that sees inside the engines."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Protocol
+
+from kinference.core.decision import EndpointChoice
+from kinference.core.fleet import EndpointSpec, Fleet, Observation
+from kinference.core.pick import Router
+from kinference.core.policy import RoutingRules
+from kinference.core.request import Request
+from kinference.ids import Address, ObjectRef, ReservationId, Seconds
+from kinference.sim.cluster.engine import LeapingEngine
+from kinference.sim.cluster.job import BLOCK_TOKENS, Job
+from kinference.vocabulary import AbortReason, Api
+
+MODEL = "m"
+POOL = ObjectRef("simulated", "pool")
+NAME_BYTES = 8
+UNAVAILABLE = 503
+
+
+class Dispatcher(Protocol):
+    """Sends jobs to engines, and is told what a router would be told, when it would be."""
+
+    def send(self, job: Job, now: Seconds) -> int | None:
+        """The engine for a job, None to refuse it."""
+        ...
+
+    def first(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
+        """The first token's report came in."""
+        ...
+
+    def done(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
+        """The final report came in."""
+        ...
+
+    def lost(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
+        """The engine refused or dropped it."""
+        ...
+
+    def seen(self, place: int, life: int, now: Seconds) -> None:
+        """An engine was probed and scraped; `life` counts its restarts, 0 means that nobody answered."""
+        ...
+
+
+class CoreDispatcher:
+    """The very core that `kinference serve` runs, over a fleet told as discovery and scrapes would tell it."""
+
+    def __init__(self, engines: Sequence[LeapingEngine], rules: RoutingRules, seed: int) -> None:
+        self._engines = engines
+        self._fleet = Fleet()
+        self._addresses = [Address(f"10.0.{place // 250}.{place % 250}:8000") for place in range(len(engines))]
+        self._places = {address: place for place, address in enumerate(self._addresses)}
+        self._fleet.set_pool(POOL, [EndpointSpec(POOL, address, models=(MODEL,)) for address in self._addresses])
+        self._router = Router(self._fleet, rules, Random(seed))
+
+    def send(self, job: Job, now: Seconds) -> int | None:
+        decision = self._router.decide(_request(job), now)
+        job.reservation = decision.reservation
+        return self._places[decision.choice.address] if isinstance(decision.choice, EndpointChoice) else None
+
+    def first(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
+        assert job.first_at is not None
+        self._router.first_token(reservation, (job.first_at - job.sent_at) * 1e3, 200, now)
+
+    def done(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
+        asked = job.arrival
+        self._router.final_token(reservation, asked.prompt_tokens, asked.output_tokens, job.cached, now)
+
+    def lost(self, job: Job, reservation: ReservationId, now: Seconds) -> None:  # noqa: ARG002 - the protocol's
+        self._router.first_token(reservation, 0.0, UNAVAILABLE, now)
+        self._router.abort(reservation, AbortReason.UNSPECIFIED, now)
+
+    def seen(self, place: int, life: int, now: Seconds) -> None:
+        address, engine = self._addresses[place], self._engines[place]
+        self._fleet.set_ready(POOL, address, ready=life > 0)
+        if life:
+            timing = engine.timing
+            self._fleet.observe(
+                POOL,
+                address,
+                Observation(
+                    now,
+                    len(engine.waiting),
+                    engine.running,
+                    engine.kv_usage,
+                    timing.kv_blocks,
+                    timing.block_tokens,
+                    started_at=float(life),
+                ),
+            )
+
+
+class Clairvoyant:
+    """The least harm by what is true: real caches, real queues, real lengths. No policy sees this much.
+
+    It still decides each job when it comes, so it is a measure of what better knowledge is worth, not of every
+    schedule there could be.
+    """
+
+    def __init__(self, engines: Sequence[LeapingEngine]) -> None:
+        self._engines = engines
+        self._alive = [True] * len(engines)
+
+    def send(self, job: Job, now: Seconds) -> int | None:
+        alive = [place for place, is_alive in enumerate(self._alive) if is_alive]
+        return min(alive, key=lambda place: self._cost(self._engines[place], job, now)) if alive else None
+
+    def first(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
+        """It needs no report."""
+
+    def done(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
+        """It needs no report."""
+
+    def lost(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
+        """It needs no report."""
+
+    def seen(self, place: int, life: int, now: Seconds) -> None:  # noqa: ARG002 - the protocol's
+        self._alive[place] = life > 0
+
+    def _cost(self, engine: LeapingEngine, job: Job, now: Seconds) -> float:
+        timing = engine.timing
+        work_s = (job.total - engine.hit_blocks(job) * timing.block_tokens) / timing.prefill_tokens_per_s
+        queue_s = engine.prefill_left() / timing.prefill_tokens_per_s
+        rest_s = engine.leap.step_s if engine.leap is not None and engine.leap.ends_at > now else 0.0
+        beside = engine.running + len(engine.waiting)
+        slower_s = 2 * timing.decode_ms_per_sequence / 1e3 * job.arrival.output_tokens
+        return rest_s + queue_s + work_s + 0.3 * beside * (work_s + slower_s) + self._slot_wait(engine, job)
+
+    def _slot_wait(self, engine: LeapingEngine, job: Job) -> Seconds:
+        """A full cache keeps it out until somebody ends."""
+        needed = -(-job.total // engine.timing.block_tokens) - engine.hit_blocks(job)
+        waits = sum(-(-one.total // engine.timing.block_tokens) for one in engine.waiting)
+        missing = needed + waits - engine.cache.free
+        return 0.0 if missing <= 0 else missing * engine.timing.block_tokens / engine.timing.prefill_tokens_per_s
+
+
+def _request(job: Job) -> Request:
+    """The job as a request whose tokens are a byte each, so that its blocks are the index's blocks."""
+    asked = job.arrival
+    named = b"".join([block.to_bytes(NAME_BYTES, "big") * (BLOCK_TOKENS // NAME_BYTES) for block in asked.blocks])
+    return Request(
+        MODEL,
+        Api.OPENAI_CHAT,
+        (named,),
+        asked.prompt_tokens,
+        streaming=True,
+        qos=asked.qos,
+        tenant=asked.tenant,
+        session=asked.session,
+    )

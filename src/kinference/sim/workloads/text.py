@@ -1,0 +1,34 @@
+"""Prompts as lengths and named blocks, so that what they share is known without a byte of text."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+
+from kinference.sim.cluster.job import BLOCK_TOKENS
+from kinference.sim.kv_cache import BlockHash
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Some tokens, and the names of their full blocks."""
+
+    tokens: int = 0
+    blocks: tuple[BlockHash, ...] = ()
+
+    def then(self, tokens: int, names: Iterator[int]) -> "Text":
+        """This text and so many tokens more, which nobody else has: blocks that become full get new names."""
+        total = self.tokens + tokens
+        new = islice(names, total // BLOCK_TOKENS - len(self.blocks))
+        return Text(total, self.blocks + tuple(map(BlockHash, new)))
+
+
+def about(rng: Random, typical: float, spread: float = 0.6, most: int = 60_000) -> int:
+    """A length as lengths are: lognormal around what is typical, at least 1."""
+    return max(1, min(most, int(typical * rng.lognormvariate(0.0, spread))))
+
+
+def zipf(rng: Random, count: int, exponent: float = 1.0) -> int:
+    """One of `count` things, the first ones far more often."""
+    weights = [1.0 / (place + 1) ** exponent for place in range(count)]
+    return rng.choices(range(count), weights)[0]

@@ -1,0 +1,28 @@
+"""Plots are well-formed, and names in them are escaped."""
+
+from xml.etree import ElementTree as ET
+
+from kinference.sim.cluster.plot import bars, curves, legend
+
+
+def test_a_curve_rises_with_its_values() -> None:
+    root = ET.fromstring(curves("a & b", {"<one>": [0.01, 0.1, 10.0], "two": [0.0, 0.0, 0.0]}))
+    points = [line.get("points", "").split() for line in root.iter("{http://www.w3.org/2000/svg}polyline")]
+    heights = [float(point.split(",")[1]) for point in points[0]]
+    assert heights == sorted(heights, reverse=True)
+    assert len(points) == 2
+
+
+def test_bars_stand_in_proportion() -> None:
+    root = ET.fromstring(bars("hits", {"one": 1.0, "half": 0.5, "none": 0.0}))
+    heights = [float(bar.get("height", "")) for bar in root.iter("{http://www.w3.org/2000/svg}rect")]
+    assert heights[0] == 2 * heights[1] > heights[2] == 0.0
+
+
+def test_nothing_to_show_is_still_a_plot() -> None:
+    for svg in (bars("none", {}), curves("none", {})):
+        ET.fromstring(svg)
+
+
+def test_the_legend_names_all() -> None:
+    assert "&lt;one&gt;" in legend(["<one>", "two"])

@@ -1,0 +1,47 @@
+"""The fleet in virtual time."""
+
+import pytest
+
+from kinference.sim.cluster.job import Arrival
+from kinference.sim.cluster.run import CLAIRVOYANT, ClusterRun, FleetOptions, Outage, Played
+from kinference.sim.cluster.scenarios import ENGINE
+
+
+def test_every_job_ends_in_order_of_cause(played: Played) -> None:
+    for job in played.jobs:
+        assert job.first_at is not None
+        assert job.finished_at is not None
+        assert job.arrival.at <= job.sent_at < job.first_at <= job.finished_at <= played.took_s
+
+
+def test_the_same_seed_gives_the_same_run(arrivals: list[Arrival], played: Played) -> None:
+    again = ClusterRun(FleetOptions((ENGINE,) * 2, "expected_latency")).play(arrivals)
+    assert [job.finished_at for job in again.jobs] == [job.finished_at for job in played.jobs]
+
+
+@pytest.mark.parametrize("policy", ["round_robin", "lmetric", CLAIRVOYANT])
+def test_policies_by_name_serve_all(policy: str, arrivals: list[Arrival]) -> None:
+    jobs = ClusterRun(FleetOptions((ENGINE,) * 2, policy)).play(arrivals).jobs
+    assert all(job.finished_at is not None for job in jobs)
+    assert {job.engine for job in jobs} == {0, 1}
+
+
+def test_an_outage_is_survived_and_its_engine_comes_back_into_use(arrivals: list[Arrival]) -> None:
+    outage = Outage(0, 20.0, 40.0)
+    played = ClusterRun(FleetOptions((ENGINE,) * 2, "expected_latency", outages=(outage,))).play(arrivals)
+    lost = [job for job in played.jobs if job.finished_at is None]
+    assert len(lost) <= 20
+    assert not [job for job in played.jobs if job.engine == 0 and 25.0 < job.sent_at < 40.0]
+    assert [job for job in played.jobs if job.engine == 0 and job.sent_at > 45.0]
+
+
+def test_an_engine_that_joins_later_takes_its_share(arrivals: list[Arrival]) -> None:
+    played = ClusterRun(FleetOptions((ENGINE,) * 2, "lmetric", outages=(Outage(1, 0.0, 30.0),))).play(arrivals)
+    assert all(job.engine == 0 for job in played.jobs if job.sent_at < 30.0)
+    late = [job.engine for job in played.jobs if job.sent_at > 35.0]
+    assert 0.2 < late.count(1) / len(late) < 0.8
+
+
+def test_with_nobody_alive_jobs_are_refused(arrivals: list[Arrival]) -> None:
+    played = ClusterRun(FleetOptions((ENGINE,), "expected_latency", outages=(Outage(0, 0.0, 1e6),))).play(arrivals)
+    assert all(job.finished_at is None for job in played.jobs)
