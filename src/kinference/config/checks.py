@@ -135,11 +135,9 @@ def versions_are_not_doubled(config: Config) -> Iterator[ConfigError]:
     for place, backend in enumerate(config.backends):
         if backend.base_url is None or not _ends_in_version(backend.base_url.path):
             continue
-        path = backend.path or "/v1/..."
-        if re.match(r"/v\d+(/|$)", path):
-            problem = f"joined with the path it names a version twice: {backend.base_url.path}{path}"
-            fix = "take the version out of base_url, or write a path without one"
-            yield ConfigError(f"backends[{place}].base_url", problem, fix)
+        if re.match(r"/v\d+(/|$)", backend.path or ""):
+            problem = f"names a version as base_url does, whose stands: {backend.base_url.path}{backend.path}"
+            yield ConfigError(f"backends[{place}].path", problem, "name it in one of the two")
 
 
 def keys_travel_encrypted(config: Config) -> Iterator[ConfigError]:

@@ -4,7 +4,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 from typing import NewType
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from kinference.ids import Address, ObjectRef
 
@@ -35,7 +35,7 @@ NAME_PATTERN = r"^[^/\s]{1,253}$"
 REF_PATTERN = r"^([^/\s]{1,253}/)?[^/\s]{1,253}$"
 HOST_PORT_PATTERN = r"^(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}$"
 URL_PATTERN = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
-PATH_PATTERN = r"^/[^\s?#]*$"
+PATH_PATTERN = r"^/[^\s?#]*(\?[^\s#]*)?$"
 STORE_PATTERN = r"^(sqlite:///[^\s?#]+|postgresql://[^\s#]+)$"
 FLAGS = {"true": True, "false": False}
 
@@ -215,7 +215,9 @@ def parse_url(text: str) -> Url:
 
 def parse_path(text: str) -> HttpPath:
     if re.fullmatch(PATH_PATTERN, text) is None or text.startswith("//"):
-        raise Unreadable("not a path", "begin with one slash; no scheme, host, query or fragment: /v1/chat/completions")
+        raise Unreadable("not a path", "begin with one slash; no scheme, host or fragment: /v1/chat/completions")
+    if ".." in unquote(text.partition("?")[0]).split("/"):
+        raise Unreadable("a path that leads upwards", "write it without ..")
     return HttpPath(text)
 
 

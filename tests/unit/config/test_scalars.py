@@ -25,6 +25,7 @@ TABLE = scalars(secret_reader({"KEY": "value"}))
         (HostPort, "[::1]:0"),
         (Url, "https://host:1/prefix"),
         (HttpPath, "/v1/chat"),
+        (HttpPath, "/openai/deployments/x/chat/completions?api-version=2026-01-01"),
         (Secret, "${KEY}"),
         (StoreUrl, "sqlite:///control.db"),
         (StoreUrl, "postgresql://kinference@db:5432/kinference?sslmode=verify-full"),
