@@ -12,14 +12,20 @@ from kinference.conformance.case import chat
 from kinference.conformance.client import Client, Issued, Outcome, open_channel, read_first, status_of
 from kinference.conformance.message import encode
 from kinference.conformance.target import MIB
-from tests.conformance.serving import ROOMY, TIGHT, Served, served
+from tests.conformance.serving import CARRIERS, ROOMY, TIGHT, Served, served
 
 CHAT = chat("llama", "hello")
 
 
+@pytest.fixture(params=CARRIERS)
+def carrier(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
 @pytest.fixture
-async def server() -> AsyncIterator[Served]:
-    async with served(ROOMY) as running:
+async def server(carrier: str) -> AsyncIterator[Served]:
+    async with served(ROOMY, carrier) as running:
         yield running
 
 
