@@ -13,6 +13,7 @@ from kinference.config.problems import InvalidConfig
 from kinference.config.watch import Reloader
 from kinference.errors import ConfigError
 from kinference.observe.logs import LEVELS, LogFormat, configure_logs
+from kinference.runtime import collector
 from kinference.runtime.exposure import refuse_exposure
 from kinference.runtime.serve import ServeOptions, serve
 from kinference.runtime.wires import Wire
@@ -83,4 +84,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _announce(line: str) -> None:
+    collector.settle()
     print(line, flush=True)

@@ -1,0 +1,25 @@
+"""What the garbage collector is told."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from kinference.runtime.collector import settle
+
+
+@pytest.fixture
+def as_it_was() -> Iterator[None]:
+    threshold = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*threshold)
+
+
+@pytest.mark.usefixtures("as_it_was")
+def test_what_is_there_is_left_alone_and_the_young_are_looked_through_less_often() -> None:
+    usual, *older = gc.get_threshold()
+    settle()
+    assert gc.get_freeze_count() > 10_000
+    assert gc.get_threshold()[0] > usual
+    assert list(gc.get_threshold()[1:]) == older
