@@ -77,7 +77,7 @@ def _policy_rows() -> Iterator[str]:
     for name, policy in POLICIES.items():
         summary = (policy.__doc__ or "").partition("\n")[0]
         yield f"| `{name}` | | | {summary} |"
-        for parameter in dataclasses.fields(policy):
+        for parameter in dataclasses.fields(policy()):
             yield f"| | `{parameter.name}` | `{parameter.default}` | {parameter.metadata['help']} |"
 
 
