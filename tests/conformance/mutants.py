@@ -19,12 +19,12 @@ from kinference.picker.account import Account
 from kinference.picker.bodies import Bodies, Body
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
-from kinference.picker.pieces import Pieces
 from kinference.picker.service import PickerMethods
 from kinference.picker.tickets import State, Ticket, Tickets
 from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult, PushMetadata
 from kinference.vocabulary import AbortReason, Outcome, QosClass
 from kinference.wire import grpcio_server
+from kinference.wire.pieces import Pieces
 from kinference.wire.proto import picker_pb2 as pb
 from kinference.wire.rpc import Call, Status
 from tests.conformance.serving import GENEROUS, ROOMY, Setup

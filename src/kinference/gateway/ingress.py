@@ -1,11 +1,12 @@
 """The client's body on its way in: passed on as it arrives, counted, and held for a second attempt."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from kinference.errors import BudgetExceeded, IdleTimeout
 from kinference.gateway.patience import Begun
 from kinference.ids import Seconds
+from kinference.wire.pieces import Pieces, cut, join
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +21,20 @@ class BodyLimits:
 
 
 class HeldBody:
-    """A request body. Held because only the picker's own copy is patched, and a retry must start from the original."""
+    """A request body. Held because only the picker's own copy is patched, and a retry must start from the original.
+
+    Large pieces are handed on as the very objects that are held, so that a picker in the same process shares them.
+    """
 
     def __init__(self, limits: BodyLimits, declared: int | None) -> None:
         self._limits = limits
         self.declared = declared
-        self._held = bytearray()
+        self._held = Pieces(limits.piece_bytes_max)
         self.is_over = (declared or 0) > limits.bytes_max
         """Whether it went over its own limit, or says that it will."""
 
     def __len__(self) -> int:
-        return len(self._held)
+        return self._held.size
 
     async def arriving(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Pass on what comes in. Raises BudgetExceeded at the limit, at once when the declared length is over it, and
@@ -38,19 +42,23 @@ class HeldBody:
         """
         self._check(self.declared or 0)
         while (chunk := await self._next(chunks)) is not None:
-            self._check(len(self._held) + len(chunk))
-            self._held += chunk
-            for piece in self._cut(chunk):
+            self._check(self._held.size + len(chunk))
+            for piece in cut(chunk, self._limits.piece_bytes_max):
+                self._held.append(piece)
                 yield piece
 
     async def again(self) -> AsyncIterator[bytes]:
         """The whole body once more."""
-        for piece in self._cut(bytes(self._held)):
+        for piece in self._held.pieces():
             yield piece
+
+    def whole(self) -> bytes:
+        """The whole body, once it has arrived."""
+        return join(self._held.pieces())
 
     def release(self) -> None:
         """No further attempt will be made: a long answer need not hold on to a long question."""
-        self._held.clear()
+        self._held = Pieces(self._limits.piece_bytes_max)
 
     async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
         try:
@@ -62,13 +70,6 @@ class HeldBody:
         if total > self._limits.bytes_max:
             self.is_over = True
             raise BudgetExceeded(f"request body over the limit of {self._limits.bytes_max} bytes")
-
-    def _cut(self, chunk: bytes) -> Iterator[bytes]:
-        if len(chunk) <= self._limits.piece_bytes_max:
-            yield chunk
-            return
-        for start in range(0, len(chunk), self._limits.piece_bytes_max):
-            yield chunk[start : start + self._limits.piece_bytes_max]
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:

@@ -17,8 +17,8 @@ from kinference.ids import Seconds, StreamId
 from kinference.picker.account import Account
 from kinference.picker.limits import EXPIRE_AT_ONCE, PickerLimits
 from kinference.picker.numbering import draw_id
-from kinference.picker.pieces import Pieces
 from kinference.picker.timeline import Timeline
+from kinference.wire.pieces import Pieces
 
 TOMBSTONES_LATE: Seconds = 10.0
 

@@ -28,10 +28,10 @@ from kinference.picker.choosing import answer, choose
 from kinference.picker.flow import Flow, FlowHistory
 from kinference.picker.inter_token import InterTokenGaps, is_usable
 from kinference.picker.limits import PickerLimits
-from kinference.picker.pieces import Pieces, cut, join
 from kinference.picker.tickets import Ticket, Tickets
 from kinference.ports import Clock, FinalTokenReport, FirstTokenReport, PickArguments, PickResult, PushedBody
 from kinference.vocabulary import AbortReason
+from kinference.wire.pieces import Pieces, cut, join
 
 logger = logging.getLogger("kinference.picker")
 

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 from kinference.ids import ResponseId
 from kinference.picker.desk import Desk
-from kinference.picker.pieces import cut
 from kinference.ports import (
     FinalTokenReport,
     FirstTokenReport,
@@ -14,6 +13,7 @@ from kinference.ports import (
     PushMetadata,
 )
 from kinference.vocabulary import AbortReason
+from kinference.wire.pieces import cut
 
 
 class InProcessPicker:

@@ -28,6 +28,14 @@ async def test_a_chunk_over_the_push_limit_goes_on_in_pieces() -> None:
     assert [piece async for piece in body().arriving(chunks(b"0123456789"))] == [b"0123", b"4567", b"89"]
 
 
+async def test_a_large_chunk_is_held_and_handed_on_as_one_object() -> None:
+    held = HeldBody(BodyLimits(bytes_max=1 << 20, piece_bytes_max=1 << 20, idle=1.0), None)
+    chunk = b"x" * 65_536
+    (passed_on,) = [piece async for piece in held.arriving(chunks(chunk))]
+    (once_more,) = [piece async for piece in held.again()]
+    assert passed_on is once_more is chunk
+
+
 async def test_the_limit_itself_is_allowed_and_one_more_is_not() -> None:
     held = body()
     with pytest.raises(BudgetExceeded, match="10 bytes"):

@@ -8,7 +8,7 @@ from kinference.ids import StreamId
 from kinference.picker.account import Account
 from kinference.picker.bodies import Bodies
 from kinference.picker.limits import EXPIRE_AT_ONCE, PickerLimits
-from kinference.picker.pieces import join
+from kinference.wire.pieces import join
 
 LIMITS = PickerLimits(body_max_bytes=100, buffer_max_bytes=250, chunk_max_bytes=60, body_ttl=10.0, empty_chunks_max=3)
 

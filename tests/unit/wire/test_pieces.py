@@ -3,7 +3,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinference.picker.pieces import COALESCE_BELOW, Pieces, cut, join
+from kinference.wire.pieces import COALESCE_BELOW, Pieces, cut, join
 
 PIECE_MAX = 256 * 1024
 
