@@ -99,6 +99,19 @@ class Served:
         assert self.desk.buffered_bytes == 0
 
 
+@dataclass
+class JumpingClock:
+    """Time that passes when a test says so."""
+
+    seconds: float = 1000.0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def wall(self) -> float:
+        return self.seconds
+
+
 def fleet() -> Fleet:
     """Two ready endpoints serve `llama`, a backend serves `gpt`."""
     found = Fleet()

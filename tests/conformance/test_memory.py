@@ -4,7 +4,7 @@ import asyncio
 import gc
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -24,24 +24,13 @@ from kinference.picker.limits import PickerLimits
 from kinference.picker.timer import ReclaimTimer
 from kinference.ports import PickArguments
 from kinference.vocabulary import AbortReason
-from tests.conformance.serving import HASTY, ROOMY, STRICT, fleet, served, with_limits
+from tests.conformance.serving import HASTY, ROOMY, STRICT, JumpingClock, fleet, served, with_limits
 
 PAGE_BYTES = 4096
 KIB = 1024
 LIMITS = PickerLimits(pull_chunk_max_bytes=16 * KIB)
 BODY = chat("llama", "hello", 20 * KIB)
 LONG_BODY = chat("llama", "hello", 80 * KIB)
-
-
-@dataclass
-class JumpingClock:
-    seconds: float = 1000.0
-
-    def now(self) -> float:
-        return self.seconds
-
-    def wall(self) -> float:
-        return self.seconds
 
 
 def desk_at(clock: JumpingClock, limits: PickerLimits = LIMITS) -> Desk:
