@@ -39,3 +39,8 @@ class PickerLimits:
     """Of a tenant, a pool or a model: they go into answers, logs and the record of decisions."""
     decisions_max: int = 256
     """Decisions kept for the admin port."""
+
+    @property
+    def uncut_chunk_bytes(self) -> int:
+        """The largest chunk that is kept as the object it came in, for callers in the same process that keep it too."""
+        return min(self.chunk_max_bytes, self.pull_chunk_max_bytes)

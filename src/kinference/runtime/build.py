@@ -95,7 +95,7 @@ def build_gateway(config: Config, parts: Parts, backends: ProviderBackends) -> G
         keys=tuple(ClientKey(key.key.reveal(), key.tenant, key.service_class) for key in config.gateway.keys),
         allow_unauthenticated=config.allows_unauthenticated,
         body_bytes_max=config.limits.body_max_bytes,
-        chunk_bytes_max=config.limits.chunk_max_bytes,
+        chunk_bytes_max=picker_limits(config).uncut_chunk_bytes,
         upload_idle=config.limits.push_idle_timeout,
     )
     return Gateway(outside, options)
