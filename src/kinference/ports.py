@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from kinference.ids import Address, ObjectRef, ResponseId, Seconds, StreamId
-from kinference.vocabulary import AbortReason, Outcome, QosClass
+from kinference.vocabulary import AbortReason, Loss, Outcome, QosClass
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 """HTTP fields in wire order, names in lower case, values without surrounding white space."""
@@ -72,6 +72,8 @@ class PickArguments:
     qos: QosClass = QosClass.INTERACTIVE
     request_path: str = ""
     translates: bool = False
+    loss: Loss = Loss.WARN
+    """What becomes of a request that a translation would take something from."""
     failed: frozenset[LocalTarget | ProviderTarget] = frozenset()
     """Where this very request has been in vain; only a caller in the same process can say so."""
 

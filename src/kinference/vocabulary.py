@@ -11,6 +11,44 @@ class Api(Enum):
     OPENAI_COMPLETIONS = "openai_completions"
     OPENAI_EMBEDDINGS = "openai_embeddings"
     ANTHROPIC_MESSAGES = "anthropic_messages"
+    GEMINI = "gemini"
+    BEDROCK_CONVERSE = "bedrock_converse"
+    AZURE_OPENAI = "azure_openai"
+    VERTEX_ANTHROPIC = "vertex_anthropic"
+    VERTEX_GEMINI = "vertex_gemini"
+    VERTEX_OPENAI = "vertex_openai"
+
+    @property
+    def shape(self) -> "Api":
+        """The API that says what its bodies look like: the clouds serve others' APIs under paths of their own."""
+        return _SHAPES.get(self, self)
+
+    @property
+    def at_engines(self) -> "Api":
+        """The API in which an engine of ours is asked for a client of this one: its own, where engines have it."""
+        return self if self in _ENGINE_APIS else Api.OPENAI_CHAT
+
+    def speaks(self, client: "Api") -> bool:
+        """Whether a client's body of that API can be served here without translation."""
+        return client in _OPENAI_APIS if self is Api.AZURE_OPENAI else client is self.shape
+
+
+_SHAPES = {
+    Api.AZURE_OPENAI: Api.OPENAI_CHAT,
+    Api.VERTEX_ANTHROPIC: Api.ANTHROPIC_MESSAGES,
+    Api.VERTEX_GEMINI: Api.GEMINI,
+    Api.VERTEX_OPENAI: Api.OPENAI_CHAT,
+}
+_OPENAI_APIS = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES, Api.OPENAI_COMPLETIONS, Api.OPENAI_EMBEDDINGS)
+_ENGINE_APIS = (*_OPENAI_APIS, Api.ANTHROPIC_MESSAGES)
+
+
+class Loss(Enum):
+    """What happens when a translation has to leave something out; the later, the stricter."""
+
+    SILENT = "silent"
+    WARN = "warn"
+    STRICT = "strict"
 
 
 class Engine(Enum):
@@ -61,3 +99,6 @@ class Need(Enum):
     TOOLS = auto()
     LOGPROBS = auto()
     STRUCTURED_OUTPUT = auto()
+    SEVERAL_ANSWERS = auto()
+    LOGIT_BIAS = auto()
+    TOKEN_PROMPT = auto()

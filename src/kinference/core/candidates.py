@@ -125,7 +125,7 @@ class Candidates:
 
     def _options(self, request: Request, rule: TenantRule | None) -> Options:
         destinations = rule.destinations if rule is not None else None
-        key = (request.model, request.api, request.translates, request.pool, destinations)
+        key = (request.model, request.api, request.reaches, request.pool, destinations)
         options = self._cache.get(key)
         if options is None:
             options = self._find(request, rule)

@@ -11,9 +11,9 @@ from kinference.vocabulary import Api, Engine
 
 OPENAI_APIS = frozenset({Api.OPENAI_CHAT, Api.OPENAI_RESPONSES, Api.OPENAI_COMPLETIONS, Api.OPENAI_EMBEDDINGS})
 ENGINE_APIS: dict[Engine, frozenset[Api]] = {
-    Engine.AUTO: frozenset(Api),
-    Engine.VLLM: frozenset(Api),
-    Engine.SGLANG: frozenset(Api),
+    Engine.AUTO: OPENAI_APIS | {Api.ANTHROPIC_MESSAGES},
+    Engine.VLLM: OPENAI_APIS | {Api.ANTHROPIC_MESSAGES},
+    Engine.SGLANG: OPENAI_APIS | {Api.ANTHROPIC_MESSAGES},
     Engine.TRTLLM: OPENAI_APIS,
     Engine.LLAMACPP: OPENAI_APIS,
     Engine.OPENAI: OPENAI_APIS,
@@ -76,15 +76,20 @@ class ServesModel:
 
 @dataclass(frozen=True, slots=True)
 class SpeaksApi:
-    """Keeps who speaks the request's API, or all when the caller can translate."""
+    """Keeps who speaks the request's API, or one that it can be translated to."""
 
     def verdict(self, question: Question) -> Verdict | None:
-        api, destination = question.request.api, question.destination
+        request, destination = question.request, question.destination
         if destination.backend is not None:
-            speaks = destination.backend.api is api
+            api = destination.backend.api
+            speaks = api.speaks(request.api) or api in request.reaches
+        elif destination.endpoint is not None:
+            api = request.api.at_engines
+            speaks = api in ENGINE_APIS[destination.endpoint.engine]
+            speaks = speaks and (api is request.api or api in request.reaches)
         else:
-            speaks = destination.endpoint is None or api in ENGINE_APIS[destination.endpoint.engine]
-        return None if speaks or question.request.translates else Verdict.WRONG_API
+            speaks = True
+        return None if speaks else Verdict.WRONG_API
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,5 +31,6 @@ class Request:
     """The client's `cache_salt`: engines share no prefix across salts."""
     failed: frozenset[Address | ObjectRef] = frozenset()
     """Endpoints and backends that this very request has been to in vain: not again."""
-    translates: bool = False
-    """The caller can translate the answer, so destinations of another API may be picked."""
+    reaches: frozenset[Api] = frozenset()
+    """APIs of other destinations that can serve the request by translation, both ways; empty when the caller cannot
+    translate the answer."""

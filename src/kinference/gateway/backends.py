@@ -9,11 +9,13 @@ from urllib.parse import unquote, urlsplit
 from kinference.gateway import headers
 from kinference.ids import Address, ObjectRef
 from kinference.ports import Headers, LocalTarget, ProviderTarget
+from kinference.shapes.paths import path_to
 from kinference.vocabulary import Api
 from kinference.wire.exchange import header
 
 ANTHROPIC_VERSION = b"2023-06-01"
 """Sent to Anthropic where the client named none."""
+_KEY_FIELDS = {Api.GEMINI: b"x-goog-api-key", Api.AZURE_OPENAI: b"api-key"}
 _VERSION = re.compile(r"v\d+(alpha|beta)?\d*")
 
 
@@ -72,6 +74,8 @@ class Inbound:
     query: str
     headers: Headers
     request_id: str
+    api: Api
+    """What the client speaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,8 @@ class Leg:
     origin: str
     target: str
     headers: Headers
+    api: Api
+    """What the body and its answer are written in there."""
     is_provider: bool = False
     secret: str = field(default="", repr=False)
     """Our credential there, so that an answer that repeats it can be cleaned; "" when there is none."""
@@ -97,9 +103,12 @@ def leg_to(destination: LocalTarget | ProviderTarget, inbound: Inbound, director
 
 
 def _engine_leg(destination: LocalTarget, endpoint: EndpointRoute, inbound: Inbound) -> Leg:
-    path = join_path(endpoint.path_prefix, inbound.path)
-    fields = headers.to_engine(inbound.headers, inbound.request_id)
-    return Leg(destination.address, endpoint.origin, _with_query(path, inbound.query), fields)
+    fields, api = headers.to_engine(inbound.headers, inbound.request_id), inbound.api.at_engines
+    path, query = inbound.path, inbound.query
+    if api is not inbound.api:
+        path, query = path_to(api, inbound.api, "", streaming=False), ""
+    target = _with_query(join_path(endpoint.path_prefix, path), query)
+    return Leg(destination.address, endpoint.origin, target, fields, api)
 
 
 def _provider_leg(destination: ProviderTarget, backend: BackendRoute, inbound: Inbound) -> Leg | None:
@@ -109,15 +118,20 @@ def _provider_leg(destination: ProviderTarget, backend: BackendRoute, inbound: I
         path, _, query = destination.path.partition("?")
     if ".." in unquote(path).split("/"):
         return None
-    fields = (*headers.to_provider(inbound.headers, inbound.request_id), *_credential(backend, inbound.headers))
+    is_anthropic = backend.api.shape is Api.ANTHROPIC_MESSAGES
+    received = inbound.headers if is_anthropic else headers.without_anthropic(inbound.headers)
+    fields = (*headers.to_provider(received, inbound.request_id), *_credential(backend, inbound.headers))
     target = _with_query(join_path(base.path, path), query)
-    return Leg(str(backend.ref), f"{base.scheme}://{base.netloc}", target, fields, True, backend.api_key)
+    api = inbound.api if backend.api.speaks(inbound.api) else backend.api
+    return Leg(str(backend.ref), f"{base.scheme}://{base.netloc}", target, fields, api, True, backend.api_key)
 
 
 def _credential(backend: BackendRoute, received: Headers) -> Headers:
     key = backend.api_key.encode()
     if not key:
         return ()
+    if (name := _KEY_FIELDS.get(backend.api)) is not None:
+        return ((name, key),)
     if backend.api is not Api.ANTHROPIC_MESSAGES:
         return ((b"authorization", b"Bearer " + key),)
     if header(received, b"anthropic-version") is not None:

@@ -1,20 +1,26 @@
 """A destination's answer on its way out: head, relay, and the accounts afterwards, however it ends."""
 
-from kinference.gateway import headers
-from kinference.gateway.access_log import Record
+from kinference.errors import UpstreamCut, UpstreamTimeout
+from kinference.gateway import errors, headers
+from kinference.gateway.access_log import End, Record
 from kinference.gateway.dispatch import Delivery
+from kinference.gateway.errors import Refusal
 from kinference.gateway.itl import LAYOUT
 from kinference.gateway.options import GatewayOptions, Outside
-from kinference.gateway.passage import BYTES_PER_TOKEN, EventPassage, Passage, PlainPassage
+from kinference.gateway.passage import BYTES_PER_TOKEN, Counted, EventPassage, Passage, PlainPassage
 from kinference.gateway.relay import Pipe, Relay
 from kinference.gateway.reply import Reply
 from kinference.gateway.routes import Route
+from kinference.gateway.translation import TranslatedPassage, WayBack, WholeTranslation, read_whole
 from kinference.ids import Seconds
 from kinference.ports import FinalTokenReport, Headers
+from kinference.shapes.answers import Frame
 from kinference.shapes.usage import Usage
+from kinference.shapes.way_back import NoAnswer
 from kinference.vocabulary import AbortReason
 from kinference.wire.exchange import header
 
+WARNINGS = b"x-kinference-warnings"
 _NOT_BUFFERED = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 
 
@@ -27,8 +33,11 @@ class Deliverer:
     async def deliver(self, delivery: Delivery, reply: Reply) -> None:
         """Send the answer. Raises nothing but ClientGone before its first byte, and its own cancellation."""
         answer, clock = delivery.answer, self._outside.clock
+        if delivery.way_back is not None and not headers.is_stream(answer.headers):
+            await self._deliver_whole(delivery, delivery.way_back, reply)
+            return
         passage = self._passage(delivery)
-        await reply.start(answer.status, _head(answer.headers))
+        await reply.start(answer.status, _head(delivery))
         pipe = Pipe(reply.exchange, answer, passage, clock, self._options.keep_alive)
 
         async def first_byte(now: Seconds) -> None:
@@ -45,7 +54,35 @@ class Deliverer:
                 self._record.ttft_ms = (relay.first_byte_at - delivery.sent_at) * 1000
                 await self._account(delivery, passage)
 
-    async def _account(self, delivery: Delivery, passage: Passage) -> None:
+    async def _deliver_whole(self, delivery: Delivery, way_back: WayBack, reply: Reply) -> None:
+        """Read all of an answer before the client hears of it: only then is it known to be one."""
+        answer, clock = delivery.answer, self._outside.clock
+        try:
+            received = await read_whole(answer)
+        except (UpstreamCut, UpstreamTimeout) as error:
+            await delivery.ticket.abort(AbortReason.UNSPECIFIED, "the destination broke its answer off")
+            await reply.refuse(errors.refusal_of(error))
+            return
+        finally:
+            await answer.close()
+        now = clock.now()
+        self._record.ttft_ms = (now - delivery.sent_at) * 1000
+        await delivery.ticket.began(now - delivery.sent_at, answer.status)
+        try:
+            whole = WholeTranslation(way_back.back, received)
+        except NoAnswer as error:
+            await delivery.ticket.abort(AbortReason.UNSPECIFIED, "the destination's answer was none")
+            await reply.refuse(Refusal(errors.EMPTY_ANSWER, str(error)))
+            return
+        await self._account(delivery, whole)
+        body = whole.written(self._frame(way_back))
+        length = (b"content-length", str(len(body)).encode())
+        await reply.start(answer.status, (*_translated_head(way_back), length))
+        await reply.exchange.write(body)
+        await reply.exchange.finish()
+        self._record.end = End.OK
+
+    async def _account(self, delivery: Delivery, passage: Counted) -> None:
         if not self._route.runs_prompt:
             await delivery.ticket.abort(AbortReason.NOT_DISPATCHED, "answered without running the prompt")
             return
@@ -68,16 +105,31 @@ class Deliverer:
     def _passage(self, delivery: Delivery) -> Passage:
         api, received = self._route.api, delivery.answer.headers
         assert api is not None, "what was delivered was inferred"
+        if delivery.way_back is not None:
+            return TranslatedPassage(delivery.way_back.back, self._frame(delivery.way_back))
         if headers.is_event_stream(received) and header(received, b"content-encoding") is None:
             return EventPassage(api, hide_usage=delivery.hide_usage)
         return PlainPassage(api)
+
+    def _frame(self, way_back: WayBack) -> Frame:
+        back = way_back.back
+        return Frame(self._record.request_id, int(self._outside.clock.wall()), back.wants_usage, back.echo)
 
 
 def _or(counted: int | None, estimate: int) -> int:
     return estimate if counted is None else counted
 
 
-def _head(received: Headers) -> Headers:
+def _translated_head(way_back: WayBack) -> Headers:
+    kind = b"text/event-stream; charset=utf-8" if way_back.back.is_streaming else b"application/json"
+    fields = ((b"content-type", kind), *(_NOT_BUFFERED if way_back.back.is_streaming else ()))
+    return (*fields, (WARNINGS, way_back.warnings.encode())) if way_back.warnings else fields
+
+
+def _head(delivery: Delivery) -> Headers:
+    if delivery.way_back is not None:
+        return _translated_head(delivery.way_back)
+    received = delivery.answer.headers
     fields = headers.to_client(received)
     if headers.is_event_stream(received):
         return (*fields, *_NOT_BUFFERED)

@@ -24,6 +24,7 @@ from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import HeldBody
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.ticket import Ticket
+from kinference.gateway.translation import WayBack, way_back
 from kinference.gateway.verdict import Blame, ErrorAnswer
 from kinference.ids import Seconds
 from kinference.observe.metrics import GATEWAY_FAILURES
@@ -38,7 +39,8 @@ from kinference.ports import (
 )
 from kinference.shapes import detect, patch
 from kinference.shapes.scan import BadBody
-from kinference.vocabulary import AbortReason, Api
+from kinference.shapes.translate import Way
+from kinference.vocabulary import AbortReason, Api, Loss
 
 _log = logging.getLogger(__name__)
 
@@ -52,10 +54,12 @@ _SLOW_STATUS = 504
 class Order:
     """What a client wants served, and for whom."""
 
-    api: Api
     caller: Caller
     inbound: Inbound
     body: HeldBody
+    translates: bool = True
+    """Whether its answer can be translated, should another API give it."""
+    loss: Loss = Loss.WARN
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class Delivery:
     body_bytes: int
     hide_usage: bool
     """The usage chunk was our wish, not the client's."""
+    way_back: WayBack | None = None
+    """How the answer comes to be the client's, where the destination speaks another API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,8 @@ class Dispatch:
                 qos=order.caller.qos,
                 request_path=order.inbound.path,
                 failed=frozenset(self._failed),
+                translates=order.translates,
+                loss=order.loss,
             )
         )
         self._record.model = picked.requested_model or self._record.model
@@ -170,17 +178,31 @@ class Dispatch:
         except KinferenceError as error:
             await ticket.abort(AbortReason.PULL_FAILED, type(error).__name__)
             return self._failure("pull", errors.refusal_of(error))
-        body, hide_usage = self._with_usage(pulled)
+        try:
+            way_back = self._way_back(leg, pulled)
+        except BadBody as error:
+            await ticket.abort(AbortReason.NOT_DISPATCHED, "the body could not be translated")
+            return self._failure("untranslatable", Refusal(errors.BAD_REQUEST, str(error)), is_final=True)
+        body, hide_usage = self._with_usage(pulled) if way_back is None else (pulled, False)
         sent_at = self._outside.clock.now()
         outcome = await self._send(leg, body, ticket)
         record.upstream_s += self._outside.clock.now() - sent_at
         if isinstance(outcome, _Failure):
             return outcome
-        return Delivery(outcome, ticket, sent_at, picked.body_total_bytes, hide_usage)
+        return Delivery(outcome, ticket, sent_at, picked.body_total_bytes, hide_usage, way_back)
+
+    def _way_back(self, leg: Leg, pulled: Sequence[bytes]) -> WayBack | None:
+        order = self._order
+        if leg.api is order.inbound.api:
+            return None
+        inbound = order.inbound
+        streams = detect.streams_by_path(inbound.path)
+        way = Way(inbound.api, leg.api, self._record.model, order.loss, streams)
+        return way_back(order.body.whole(), b"".join(pulled), way)
 
     def _with_usage(self, pulled: Sequence[bytes]) -> tuple[Sequence[bytes], bool]:
         """Ask for a stream's usage where the client did not, so that every answer can be accounted for."""
-        if self._order.api not in _STREAMS_USAGE_ON_REQUEST:
+        if self._order.inbound.api not in _STREAMS_USAGE_ON_REQUEST:
             return pulled, False
         whole = pulled[0] if len(pulled) == 1 else b"".join(pulled)
         if b'"stream"' not in whole:
@@ -227,6 +249,8 @@ class Dispatch:
         reason = AbortReason.BACKEND_UNAUTHORIZED if is_ours else AbortReason.UNSPECIFIED
         await ticket.abort(reason, f"the destination answered {error.status}")
         told = verdict.told_to_client(error, blame)
+        if leg.api is not self._order.inbound.api and isinstance(told, ErrorAnswer):
+            told = verdict.retold(told)
         if blame is Blame.CLIENT:
             return _Failure(told, is_final=True)
         return self._failure(blame.name.lower(), told)

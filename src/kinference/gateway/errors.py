@@ -42,6 +42,7 @@ INTERNAL = Fault(500, "server_error", "internal_error")
 UPSTREAM_AUTH = Fault(502, "server_error", "upstream_auth_error")
 UPSTREAM_ACCOUNT = Fault(502, "server_error", "upstream_account_error")
 UPSTREAM_BROKEN = Fault(502, "server_error", "upstream_error")
+EMPTY_ANSWER = Fault(502, "server_error", "empty_upstream_response")
 OVERLOADED = Fault(503, "server_error", "overloaded", retriable=True)
 UPSTREAM_SLOW = Fault(504, "timeout", "upstream_timeout")
 
@@ -77,6 +78,19 @@ _ANTHROPIC_TYPES: Mapping[int, str] = {
     503: "overloaded_error",
     504: "timeout_error",
     529: "overloaded_error",
+}
+
+_GEMINI_STATUSES: Mapping[int, str] = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    408: "DEADLINE_EXCEEDED",
+    413: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
 }
 
 _POLICY: tuple[tuple[str, Fault], ...] = (
@@ -137,6 +151,9 @@ def body(refusal: Refusal, dialect: Dialect, request_id: str) -> bytes:
         kind = _ANTHROPIC_TYPES.get(fault.status, "api_error")
         error = {"type": kind, "message": refusal.message}
         return msgspec.json.encode({"type": "error", "error": error, "request_id": request_id})
+    if dialect is Dialect.GEMINI:
+        status = _GEMINI_STATUSES.get(fault.status, "INTERNAL")
+        return msgspec.json.encode({"error": {"code": fault.status, "message": refusal.message, "status": status}})
     return msgspec.json.encode(
         {"error": {"message": refusal.message, "type": fault.type, "param": None, "code": fault.code}}
     )

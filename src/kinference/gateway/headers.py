@@ -65,6 +65,11 @@ def to_provider(received: Headers, request_id: str) -> Headers:
     return (*kept, *_own(request_id))
 
 
+def without_anthropic(received: Headers) -> Headers:
+    """The fields without those that mean something to Anthropic's API alone."""
+    return [(name, value) for name, value in received if not name.startswith(b"anthropic-")]
+
+
 def to_client(received: Headers) -> Headers:
     """What a client may see of a destination's answer: a short list, so that no inside name leaks."""
     return [(name, value) for name, value in received if name in _TO_CLIENTS]
@@ -79,6 +84,12 @@ def request_id_of(received: Headers) -> str | None:
 def is_event_stream(received: Headers) -> bool:
     """Whether an answer is a stream of server-sent events."""
     return (header(received, b"content-type") or b"").lower().startswith(b"text/event-stream")
+
+
+def is_stream(received: Headers) -> bool:
+    """Whether an answer comes in events, of text or of AWS's binary framing."""
+    kind = (header(received, b"content-type") or b"").lower()
+    return kind.startswith((b"text/event-stream", b"application/vnd.amazon.eventstream"))
 
 
 def content_length(received: Headers) -> int | None:

@@ -8,6 +8,7 @@ from kinference.gateway.ingress import BodyLimits
 from kinference.ids import Seconds
 from kinference.observe.metrics import Metrics
 from kinference.ports import Clock, Picker, Upstream, UpstreamTimeouts
+from kinference.vocabulary import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class GatewayOptions:
     """Destinations tried for one request, as long as the client has had no byte of an answer."""
     keep_alive: Seconds = 15.0
     """How long a stream may be silent before the client is told that it is still alive."""
+    loss: Loss = Loss.WARN
+    """What becomes of a request that a translation would take something from."""
     timeouts: UpstreamTimeouts = field(default_factory=UpstreamTimeouts)
 
     @property

@@ -25,7 +25,23 @@ BYTES_PER_TOKEN = 4
 _EVENT_ENDS = (b"\n\n", b"\n\r\n", b"\r\r")
 
 
-class Passage(Protocol):
+class Counted(Protocol):
+    """What an answer is accounted by."""
+
+    def usage(self) -> Usage | None:
+        """What the destination counted."""
+        ...
+
+    def estimated_tokens(self) -> int:
+        """Completion tokens, for when the destination did not count them."""
+        ...
+
+    def gaps(self) -> tuple[int, ...]:
+        """The inter-token histogram, empty without a gap."""
+        ...
+
+
+class Passage(Counted, Protocol):
     """One answer on its way through."""
 
     def feed(self, chunk: bytes, now: Seconds) -> bytes:
@@ -50,18 +66,6 @@ class Passage(Protocol):
 
     def keep_alive(self) -> bytes:
         """What tells the client that the answer is still coming; b"" when nothing may be said now."""
-        ...
-
-    def usage(self) -> Usage | None:
-        """What the destination counted."""
-        ...
-
-    def estimated_tokens(self) -> int:
-        """Completion tokens, for when the destination did not count them."""
-        ...
-
-    def gaps(self) -> tuple[int, ...]:
-        """The inter-token histogram, empty without a gap."""
         ...
 
 

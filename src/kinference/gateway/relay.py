@@ -71,7 +71,9 @@ class Relay:
                 await self._write(passage.feed(chunk, now))
                 self._has_all = passage.is_whole(cut=True)
         except (UpstreamCut, UpstreamTimeout):
-            return await self._finish(passage.is_whole(cut=True))
+            if is_whole := passage.is_whole(cut=True):
+                await self._write(passage.close())
+            return await self._finish(is_whole)
         await self._write(passage.close())
         return await self._finish(passage.is_whole(cut=False))
 

@@ -11,6 +11,7 @@ class Dialect(Enum):
 
     OPENAI = auto()
     ANTHROPIC = auto()
+    GEMINI = auto()
 
 
 class Duty(Enum):
@@ -56,12 +57,18 @@ ROUTES = {
 
 MODEL_PREFIX = "/v1/models/"
 """What follows is a model's id, slashes and all."""
+GEMINI_PREFIX = "/v1beta/models/"
+"""What follows is a model's id as one segment, a colon and an action."""
+_GEMINI_ACTIONS = (":generateContent", ":streamGenerateContent")
+_GEMINI = _infer(Api.GEMINI)
 _ONE_MODEL = Route(Duty.SHOW_MODEL, ("GET",))
 
 
 def find(path: str) -> Route | None:
     """The route of a path; None when there is none."""
     route = ROUTES.get(path)
+    if route is None and path.startswith(GEMINI_PREFIX) and path.endswith(_GEMINI_ACTIONS):
+        return _GEMINI
     if route is None and path.startswith(MODEL_PREFIX) and len(path) > len(MODEL_PREFIX):
         return _ONE_MODEL
     return route
@@ -77,4 +84,6 @@ def dialect_of(path: str, *, anthropic_version: bool) -> Dialect:
     """The dialect to answer in, also where no route matches: by path, then by what the client says of itself."""
     if path.startswith("/v1/messages") or anthropic_version:
         return Dialect.ANTHROPIC
+    if path.startswith("/v1beta/"):
+        return Dialect.GEMINI
     return Dialect.OPENAI

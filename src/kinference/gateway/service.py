@@ -18,9 +18,12 @@ from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.reply import Reply
 from kinference.gateway.routes import MODEL_PREFIX, Dialect, Duty, Route, dialect_of, find, missed
 from kinference.gateway.verdict import ErrorAnswer
+from kinference.ports import Headers
+from kinference.vocabulary import Loss
 from kinference.wire.exchange import Exchange, header, respond
 
 _LOGGED_PATH_MAX = 200
+_LOSSES = {loss.value: loss for loss in Loss}
 
 
 class Gateway:
@@ -93,8 +96,10 @@ class Gateway:
         assert api is not None, "what infers has an API"
         record.api = api.value
         body = HeldBody(self._options.body_limits, headers.content_length(exchange.headers))
-        inbound = Inbound(exchange.path, exchange.query, exchange.headers, record.request_id)
-        dispatch = Dispatch(self._outside, self._options, record, Order(api, caller, inbound, body))
+        inbound = Inbound(exchange.path, exchange.query, exchange.headers, record.request_id, api)
+        loss = loss_of(exchange.headers, self._options.loss)
+        order = Order(caller, inbound, body, route.runs_prompt, loss)
+        dispatch = Dispatch(self._outside, self._options, record, order)
         try:
             outcome = await _outcome(dispatch, exchange.body())
             if isinstance(outcome, Delivery):
@@ -105,6 +110,12 @@ class Gateway:
                 await reply.pass_on(outcome)
         finally:
             await dispatch.close()
+
+
+def loss_of(received: Headers, configured: Loss) -> Loss:
+    """What a lossy translation comes to for one request: its header can make it stricter and no laxer."""
+    wanted = (header(received, b"x-kinference-loss") or b"").decode("latin-1").strip().lower()
+    return max(configured, _LOSSES.get(wanted, configured), key=list(Loss).index)
 
 
 async def _outcome(dispatch: Dispatch, chunks: AsyncIterator[bytes]) -> Delivery | Refusal | ErrorAnswer:

@@ -4,18 +4,24 @@ import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any, Final
+
+import msgspec
 
 from kinference.errors import UpstreamCut, UpstreamTimeout
 from kinference.gateway import errors, headers
 from kinference.gateway.backends import Leg
 from kinference.gateway.errors import Refusal
 from kinference.ports import Headers, UpstreamAnswer
+from kinference.shapes.scan import BadBody, decode
 from kinference.wire.exchange import header
 
 ERROR_BODY_MAX = 1024 * 1024
 """A longer error is told by its status alone."""
 _OVERLOAD = frozenset({429, 500, 502, 503, 504, 529})
 _ACCOUNT_MARKS = (b"credit balance", b"insufficient_quota", b"billing_error", b"exceeded your current quota")
+_RETOLD_STATUS = {424: 502, 529: 503}
+MESSAGE_MAX = 2048
 _REDACTED = b"[redacted]"
 _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 
@@ -92,6 +98,37 @@ def blame(answer: ErrorAnswer, leg: Leg) -> Blame:
     if answer.status in _OVERLOAD or answer.status < errors.BAD_REQUEST.status:
         return Blame.DESTINATION
     return Blame.CLIENT
+
+
+class _Told(msgspec.Struct):
+    """An error of any API: the message is in `error`, or stands alone."""
+
+    error: dict[str, Any] | str | None = None
+    message: str | None = None
+
+
+_TOLD: Final = msgspec.json.Decoder(_Told | list[_Told])
+
+
+def retold(answer: ErrorAnswer) -> Refusal:
+    """A destination's error for a client of another API, in whose words it will be written."""
+    status = _RETOLD_STATUS.get(answer.status, answer.status)
+    retry_after = header(answer.headers, b"retry-after") or b""
+    seconds = float(retry_after) if retry_after.isdigit() else None
+    message = _message(answer.body) or f"the destination answered {answer.status}"
+    return Refusal(errors.of_status(status), message[:MESSAGE_MAX], seconds)
+
+
+def _message(body: bytes) -> str:
+    try:
+        told = decode(_TOLD, body)
+    except BadBody:
+        return ""
+    if isinstance(told, list):
+        told = told[0] if told else _Told()
+    inner = told.error.get("message") if isinstance(told.error, dict) else told.error
+    text = inner if isinstance(inner, str) else told.message or ""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def told_to_client(answer: ErrorAnswer, fault: Blame) -> ErrorAnswer | Refusal:

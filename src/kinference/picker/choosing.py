@@ -6,14 +6,17 @@ from typing import Final
 import msgspec
 
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
+from kinference.core.filters import Verdict
 from kinference.core.pick import Router
 from kinference.core.request import Request
 from kinference.ids import Seconds
+from kinference.picker.rewriting import Rewritten, rewrite
 from kinference.ports import LocalTarget, PickArguments, PickResult, ProviderTarget
 from kinference.shapes.detect import Parsed, parse
-from kinference.shapes.patch import replace_model
+from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody, decode
-from kinference.vocabulary import AbortReason, Outcome
+from kinference.shapes.translate import reaches
+from kinference.vocabulary import AbortReason, Api, Outcome
 
 REASON_MAX_CHARS: Final = 512
 
@@ -27,32 +30,61 @@ _NAMED: Final = msgspec.json.Decoder(_Named)
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A decision. `patched` is the body to hand back where that is not the one that was pushed."""
+    """A decision. `patched` is the body to hand back where that is not the one that was pushed; `path` replaces the
+    client's where it is not "".
+    """
 
     decision: Decision
     requested_model: str
     patched: bytes | None = None
+    path: str = ""
 
 
 def choose(router: Router, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen:
-    """Read the body, decide, and put the chosen model's name into it. A choice is in flight from here on."""
+    """Read the body, decide, and make it what the destination takes. A choice is in flight from here on.
+
+    What cannot be translated is found out by trying: an API that it cannot be translated to is not chosen again.
+    """
     try:
         parsed = parse(body, arguments.request_path)
     except BadBody as error:
         return Chosen(Decision(Outcome.BAD_REQUEST, str(error)), _readable_model(body))
-    decision = router.decide(_request(parsed, arguments), now)
-    choice = decision.choice
-    if choice is None or choice.model == parsed.model:
-        return Chosen(decision, parsed.model)
-    try:
-        patched = replace_model(body, choice.model)
-    except BadBody as error:
-        router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
-        return Chosen(Decision(Outcome.BAD_REQUEST, str(error)), parsed.model)
-    except BaseException:
-        router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
-        raise
-    return Chosen(decision, parsed.model, patched)
+    open_to = reaches(parsed.api, parsed.needs) if arguments.translates else frozenset()
+    refusal: BadBody | None = None
+    while True:
+        decision = router.decide(_request(parsed, arguments, open_to), now)
+        if decision.choice is None:
+            return Chosen(_refused(router, decision, refusal), parsed.model)
+        try:
+            rewritten = rewrite(body, parsed, decision.choice, arguments)
+        except BadBody as error:
+            router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
+            if not isinstance(error, Untranslatable) or not open_to:
+                return Chosen(Decision(Outcome.BAD_REQUEST, str(error)), parsed.model)
+            refusal, open_to = error, open_to - _of_shape(decision.choice, parsed.api)
+        except BaseException:
+            router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
+            raise
+        else:
+            return _chosen(decision, parsed, rewritten)
+
+
+def _chosen(decision: Decision, parsed: Parsed, rewritten: Rewritten) -> Chosen:
+    return Chosen(decision, parsed.model, rewritten.body, rewritten.path)
+
+
+def _of_shape(choice: EndpointChoice | BackendChoice, client: Api) -> frozenset[Api]:
+    """Every API whose bodies look like those of the choice."""
+    shape = choice.api.shape if isinstance(choice, BackendChoice) else client.at_engines
+    return frozenset(api for api in Api if api.shape is shape)
+
+
+def _refused(router: Router, decision: Decision, refusal: BadBody | None) -> Decision:
+    """Who could serve the request but for something in it is told of that, and not of missing capacity."""
+    rejected = router.explain(decision).rejected
+    if refusal is not None and any(one.verdict == Verdict.WRONG_API.cause for one in rejected):
+        return Decision(Outcome.BAD_REQUEST, str(refusal))
+    return decision
 
 
 def answer(chosen: Chosen, name_max_chars: int) -> PickResult:
@@ -62,7 +94,7 @@ def answer(chosen: Chosen, name_max_chars: int) -> PickResult:
         outcome=decision.outcome,
         reason=decision.reason[:REASON_MAX_CHARS],
         requested_model=chosen.requested_model[:name_max_chars],
-        destination=_target(decision.choice),
+        destination=_target(decision.choice, chosen.path),
     )
 
 
@@ -74,17 +106,17 @@ def _readable_model(body: bytes) -> str:
         return ""
 
 
-def _target(choice: EndpointChoice | BackendChoice | None) -> LocalTarget | ProviderTarget | None:
+def _target(choice: EndpointChoice | BackendChoice | None, path: str) -> LocalTarget | ProviderTarget | None:
     match choice:
         case EndpointChoice():
             return LocalTarget(choice.address)
         case BackendChoice():
-            return ProviderTarget(choice.backend, choice.path)
+            return ProviderTarget(choice.backend, path)
         case None:
             return None
 
 
-def _request(parsed: Parsed, arguments: PickArguments) -> Request:
+def _request(parsed: Parsed, arguments: PickArguments, open_to: frozenset[Api]) -> Request:
     return Request(
         model=parsed.model,
         api=parsed.api,
@@ -98,6 +130,6 @@ def _request(parsed: Parsed, arguments: PickArguments) -> Request:
         pool=arguments.pool,
         session=parsed.session,
         salt=parsed.salt,
-        translates=arguments.translates,
+        reaches=open_to,
         failed=frozenset(one.address if isinstance(one, LocalTarget) else one.backend for one in arguments.failed),
     )

@@ -27,7 +27,7 @@ from kinference.ports import (
     ProviderTarget,
     PushMetadata,
 )
-from kinference.vocabulary import AbortReason, QosClass
+from kinference.vocabulary import AbortReason, Loss, QosClass
 from kinference.wire.proto import picker_pb2 as pb
 from kinference.wire.rpc import Status
 
@@ -47,6 +47,7 @@ CLIENT_REQUEST_ID = "kinference-client-request-id"
 DECLARED_LENGTH = "kinference-declared-length"
 REQUEST_PATH = "kinference-request-path"
 TRANSLATES = "kinference-translates"
+LOSS = "kinference-loss"
 
 CLIENT_REQUEST_ID_MAX_CHARS = 256
 DETAIL_MAX_CHARS = 512
@@ -54,6 +55,8 @@ REQUEST_PATH_MAX_CHARS = 2048
 DECLARED_LENGTH_MAX = 2**64 - 1
 DECLARED_LENGTH_MAX_DIGITS = 20
 MODEL_MAX_CHARS = 256
+
+_LOSSES = {loss.value: loss for loss in Loss}
 
 Metadata = Sequence[tuple[str, str | bytes]]
 MessageType = TypeVar("MessageType", bound=Message)
@@ -93,6 +96,7 @@ def pick_arguments(message: bytes | None, metadata: Metadata, name_max_chars: in
         qos=_open_enum(QosClass, request.qos_class),
         request_path=path if path.startswith("/") and len(path) <= REQUEST_PATH_MAX_CHARS else "",
         translates=_first(metadata, TRANSLATES).lower() in ("1", "true"),
+        loss=_LOSSES.get(_first(metadata, LOSS).lower(), Loss.WARN),
     )
 
 

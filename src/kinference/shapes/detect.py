@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -60,12 +61,16 @@ _PATHS: Final = (
     ("/embeddings", Api.OPENAI_EMBEDDINGS),
     ("/messages", Api.ANTHROPIC_MESSAGES),
     ("/messages/count_tokens", Api.ANTHROPIC_MESSAGES),
+    (":generateContent", Api.GEMINI),
+    (":streamGenerateContent", Api.GEMINI),
 )
+_STREAMS: Final = ":streamGenerateContent"
+_MODEL_IN_PATH = re.compile(r"/models/([^/]+):\w+\Z")
 
 # Inside a JSON string the quotes would be escaped, so this matches structure and never text.
 _ANTHROPIC_BLOCK = re.compile(rb'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_thinking|image|document)"')
 _CACHE_CONTROL = re.compile(rb',\s{0,32}"cache_control"\s{0,32}:\s{0,32}\{[^{}]*\}')
-_CONVERSATIONS: Final = frozenset({Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES})
+_CONVERSATIONS: Final = frozenset({Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES, Api.GEMINI})
 _TOKENS = re.compile(rb"[1-9][0-9]{0,8}")
 
 
@@ -74,20 +79,22 @@ def parse(body: bytes, path: str = "") -> Parsed:
     check_utf8(body)
     fields = decode(_BODY, body)
     check_depth(body)
-    if not fields.model.strip():
+    api = api_of_path(path)
+    model = fields.model if api is not Api.GEMINI else model_of_path(path)
+    if not model.strip():
         raise BadBody("model: missing or empty; name the model to serve the request")
-    if len(fields.model) > MODEL_CHARS_MAX:
+    if len(model) > MODEL_CHARS_MAX:
         raise BadBody(f"model: longer than {MODEL_CHARS_MAX} characters")
-    api = api_of_path(path) or _infer(fields)
+    api = api or _infer(fields)
     prompt = tuple(_prompt(api, fields))
     conversation = prompt[-1] if prompt else b""
     return Parsed(
         api=api,
-        model=fields.model,
+        model=model,
         prompt=prompt,
         prompt_bytes=sum(map(len, prompt)),
         output_tokens=_output_tokens(fields),
-        streaming=bool(fields.stream),
+        streaming=bool(fields.stream) or streams_by_path(path),
         include_usage=_includes_usage(fields.stream_options),
         needs=frozenset(needs_of(api, fields, conversation)),
         session=_session(fields)[:SESSION_CHARS_MAX],
@@ -99,6 +106,17 @@ def api_of_path(path: str) -> Api | None:
     """The API that an HTTP path names, whatever prefix a provider puts before it; None for any other path."""
     path = path.partition("?")[0].rstrip("/")
     return next((api for suffix, api in _PATHS if path.endswith(suffix)), None)
+
+
+def model_of_path(path: str) -> str:
+    """The model that a path names, "" when it names none."""
+    found = _MODEL_IN_PATH.search(path.partition("?")[0])
+    return unquote(found[1]) if found else ""
+
+
+def streams_by_path(path: str) -> bool:
+    """Whether a path asks for a stream, as some APIs have it."""
+    return path.partition("?")[0].endswith(_STREAMS)
 
 
 # --- which API ----------------------------------------------------------------------------------
@@ -154,6 +172,9 @@ def _prompt(api: Api, fields: Body) -> Iterator[bytes]:
             if given(fields.system):
                 yield _steady(fields.system)
             yield _list("messages", _steady(fields.messages))
+        case Api.GEMINI:
+            yield from (bytes(part) for part in (fields.systemInstruction, fields.system_instruction) if given(part))
+            yield _list("contents", bytes(fields.contents))
         case Api.OPENAI_RESPONSES:
             if given(fields.instructions):
                 yield bytes(fields.instructions)

@@ -20,7 +20,11 @@ class Body(msgspec.Struct):
     prompt: msgspec.Raw = ABSENT
     input: msgspec.Raw = ABSENT
 
+    contents: msgspec.Raw = ABSENT
+
     system: msgspec.Raw = ABSENT
+    systemInstruction: msgspec.Raw = ABSENT  # noqa: N815 - as the API spells it
+    system_instruction: msgspec.Raw = ABSENT
     instructions: msgspec.Raw = ABSENT
     tools: msgspec.Raw = ABSENT
     functions: msgspec.Raw = ABSENT
@@ -57,6 +61,9 @@ class Body(msgspec.Struct):
     thinking: msgspec.Raw = ABSENT
     reasoning: msgspec.Raw = ABSENT
     encoding_format: msgspec.Raw = ABSENT
+    n: msgspec.Raw = ABSENT
+    best_of: msgspec.Raw = ABSENT
+    logit_bias: msgspec.Raw = ABSENT
     dimensions: msgspec.Raw = ABSENT
 
 

@@ -14,6 +14,8 @@ _MEDIA_PART = re.compile(
     rb'"type"\s*:\s*"(image|image_url|input_image|image_embeds|video_url|input_audio|audio_url|audio)"'
 )
 _AUDIO_TYPES: Final = frozenset({b"input_audio", b"audio_url", b"audio"})
+_GEMINI_MEDIA = re.compile(rb'"mime_?[tT]ype"\s*:\s*"(image|audio|video)/')
+_TOKENS = re.compile(rb"\s*\[[\s\[]*[0-9]")
 _FORMAT_TYPE = re.compile(rb'"type"\s*:\s*"(?!text")')
 
 
@@ -34,6 +36,24 @@ def needs_of(api: Api, fields: Body, conversation: bytes) -> Iterator[Need]:
         yield Need.LOGPROBS
     if _wants_structure(fields):
         yield Need.STRUCTURED_OUTPUT
+    yield from _geminis(conversation) if api is Api.GEMINI else _openais(fields)
+
+
+def _geminis(conversation: bytes) -> Iterator[Need]:
+    media_types = {kind[1] for kind in _GEMINI_MEDIA.finditer(conversation)}
+    if media_types & {b"image", b"video"}:
+        yield Need.VISION
+    if b"audio" in media_types:
+        yield Need.AUDIO
+
+
+def _openais(fields: Body) -> Iterator[Need]:
+    if any(given(number) and bytes(number) != b"1" for number in (fields.n, fields.best_of)):
+        yield Need.SEVERAL_ANSWERS
+    if given(fields.logit_bias):
+        yield Need.LOGIT_BIAS
+    if any(_TOKENS.match(text) for text in (fields.prompt, fields.input)):
+        yield Need.TOKEN_PROMPT
 
 
 def _wants_logprobs(api: Api, fields: Body) -> bool:

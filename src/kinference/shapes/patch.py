@@ -18,6 +18,13 @@ def replace_model(body: bytes, model: str) -> bytes:
     return _splice(body, [(span, msgspec.json.encode(model)) for span in spans])
 
 
+def replace_member(body: bytes, key: str, member: bytes) -> bytes:
+    """Put another member, key and all, in the place of each that has this key. Raises BadBody for no JSON object."""
+    found = [one for one in members(body) if one.key == key]
+    whole = [Member(key, body.rindex(b'"', 0, body.rindex(b'"', 0, one.start)), one.end) for one in found]
+    return _splice(body, [(one, member) for one in whole])
+
+
 def set_include_usage(body: bytes) -> bytes:
     """Ask a streaming chat or completions body for its usage chunk; the very same object when it already does.
 

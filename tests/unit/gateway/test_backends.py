@@ -9,8 +9,10 @@ CLOUD = ObjectRef("default", "cloud")
 ENGINE = Address("10.0.0.1:8000")
 
 
-def inbound(path: str = "/v1/chat/completions", query: str = "", headers: Headers = ()) -> Inbound:
-    return Inbound(path, query, headers, "req_1")
+def inbound(
+    path: str = "/v1/chat/completions", query: str = "", headers: Headers = (), api: Api = Api.OPENAI_CHAT
+) -> Inbound:
+    return Inbound(path, query, headers, "req_1", api)
 
 
 def knowing(base_url: str = "https://cloud.test/v1", api: Api = Api.OPENAI_CHAT, key: str = "sk-ours") -> Directory:

@@ -60,8 +60,8 @@ class Run:
         self.record = Record("req_1", "/v1/chat/completions", 100.0)
         self.body = body
         held = HeldBody(BodyLimits(bytes_max, 1 << 20, 30.0), len(body))
-        inbound = Inbound("/v1/chat/completions", "", (), "req_1")
-        order = Order(api, Caller("acme", QosClass.BATCH), inbound, held)
+        inbound = Inbound("/v1/chat/completions", "", (), "req_1", api)
+        order = Order(Caller("acme", QosClass.BATCH), inbound, held)
         self.dispatch = Dispatch(world.outside, GatewayOptions(), self.record, order)
 
     async def outcome(self) -> Delivery | Refusal | ErrorAnswer:
@@ -95,7 +95,7 @@ async def test_a_request_is_pushed_picked_pulled_and_sent() -> None:
         "acme",
         QosClass.BATCH,
         "/v1/chat/completions",
-        False,
+        True,
     )
     (request,) = world.upstream.requests
     assert (request.method, request.origin, request.target) == ("POST", "http://10.0.0.1:8000", "/v1/chat/completions")

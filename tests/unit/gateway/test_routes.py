@@ -22,7 +22,16 @@ def test_each_api_has_its_path_and_takes_posts(path: str, api: Api) -> None:
 
 
 def test_every_api_is_served_somewhere() -> None:
-    assert {route.api for route in ROUTES.values()} - {None} == set(Api)
+    served = {route.api for route in ROUTES.values()} | {Api.GEMINI}  # whose paths name the model
+    assert served - {None} == {api for api in Api if api.at_engines is api} | {Api.GEMINI}
+
+
+@pytest.mark.parametrize("action", ["generateContent", "streamGenerateContent"])
+def test_geminis_paths_name_the_model(action: str) -> None:
+    route = find(f"/v1beta/models/gemini-2.5-pro:{action}")
+    assert route is not None
+    assert (route.api, route.methods) == (Api.GEMINI, ("POST",))
+    assert find("/v1beta/models/gemini-2.5-pro:countTokens") is None
 
 
 @pytest.mark.parametrize("path", ["/v1/models/m", "/v1/models/org/name", "/v1/models/a%2Fb"])

@@ -8,10 +8,11 @@ from kinference.gateway.backends import Leg
 from kinference.gateway.errors import Refusal
 from kinference.gateway.verdict import Blame, ErrorAnswer
 from kinference.ports import Headers
+from kinference.vocabulary import Api
 from tests.unit.gateway.fakes import CUT, JSON, FakeAnswer
 
-ENGINE = Leg("10.0.0.1:8000", "http://10.0.0.1:8000", "/", ())
-CLOUD = Leg("default/cloud", "https://cloud.test", "/", (), is_provider=True, secret="sk-ours")
+ENGINE = Leg("10.0.0.1:8000", "http://10.0.0.1:8000", "/", (), Api.OPENAI_CHAT)
+CLOUD = Leg("default/cloud", "https://cloud.test", "/", (), Api.OPENAI_CHAT, is_provider=True, secret="sk-ours")
 CREDIT = b'{"error":{"message":"Your credit balance is too low"}}'
 
 

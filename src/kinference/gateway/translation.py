@@ -1,0 +1,137 @@
+"""Answers of destinations that speak another API than the client: what leads back, and the passage of a stream."""
+
+from typing import Final
+
+import msgspec
+
+from kinference.errors import UpstreamCut
+from kinference.gateway.itl import InterTokenGaps
+from kinference.gateway.passage import BROKEN_CODE, BROKEN_MESSAGE, BYTES_PER_TOKEN
+from kinference.ids import Seconds
+from kinference.ports import UpstreamAnswer
+from kinference.shapes.answers import Counts, Frame
+from kinference.shapes.dialects import Reader
+from kinference.shapes.lost import header
+from kinference.shapes.scan import BadBody, decode
+from kinference.shapes.sse import EventTooLong
+from kinference.shapes.translate import Return, Way, plan, reader_of
+from kinference.shapes.usage import Usage
+from kinference.shapes.way_back import StreamTranslation, read_answer, write_answer, write_stream
+
+WHOLE_MAX: Final = 64 * 1024 * 1024
+"""The longest answer that is translated in one piece."""
+
+
+class _Named(msgspec.Struct):
+    model: str = ""
+
+
+_NAMED: Final = msgspec.json.Decoder(_Named)
+
+
+class WayBack(msgspec.Struct, frozen=True):
+    """How a translated request's answer comes back, and what the client is told of what was lost."""
+
+    back: Return
+    warnings: str
+
+
+def way_back(original: bytes, sent: bytes, way: Way) -> WayBack:
+    """What the picker did to the client's body, done again for what it tells. Raises BadBody."""
+    planned = plan(original, msgspec.structs.replace(way, model=_model(sent) or way.model))
+    return WayBack(planned.back, header(planned.losses))
+
+
+def _model(body: bytes) -> str:
+    try:
+        return decode(_NAMED, body).model
+    except BadBody:
+        return ""
+
+
+def usage_of(counts: Counts, model: str) -> Usage:
+    """The counts as they are reported."""
+    return Usage(counts.prompt, counts.completion, counts.cached, model)
+
+
+async def read_whole(answer: UpstreamAnswer) -> bytes:
+    """All of an answer. Raises UpstreamCut, also where it is too long, and UpstreamTimeout."""
+    body = bytearray()
+    async for chunk in answer.chunks():
+        body += chunk
+        if len(body) > WHOLE_MAX:
+            raise UpstreamCut(f"an answer over {WHOLE_MAX} bytes cannot be translated")
+    return bytes(body)
+
+
+class WholeTranslation:
+    """An answer in one piece, and what it is accounted by. Raises NoAnswer where it is none."""
+
+    def __init__(self, back: Return, body: bytes) -> None:
+        self._back = back
+        self._answer = read_answer(back, body)
+
+    def written(self, frame: Frame) -> bytes:
+        """The body for the client, who may have asked for a stream."""
+        write = write_stream if self._back.is_streaming else write_answer
+        return write(self._back, self._answer, frame)
+
+    def usage(self) -> Usage | None:
+        counts = self._answer.counts
+        return None if counts == Counts() else usage_of(counts, self._back.model)
+
+    def estimated_tokens(self) -> int:
+        return len(self.written(Frame())) // BYTES_PER_TOKEN
+
+    def gaps(self) -> tuple[int, ...]:
+        return ()
+
+
+class TranslatedPassage:
+    """A stream of another API on its way through, event by event."""
+
+    def __init__(self, back: Return, frame: Frame) -> None:
+        self._back = back
+        self._reader: Reader = reader_of(back)
+        self._translation = StreamTranslation(back, frame)
+        self._gaps = InterTokenGaps()
+        self._token_at: Seconds | None = None
+
+    def feed(self, chunk: bytes, now: Seconds) -> bytes:
+        before = self._translation.content_pieces
+        try:
+            written = [self._translation.feed(event) for event in self._reader.feed(chunk)]
+        except EventTooLong as error:
+            raise UpstreamCut(str(error)) from error
+        if self._translation.content_pieces > before:
+            if self._token_at is not None:
+                self._gaps.add((now - self._token_at) * 1000)
+            self._token_at = now
+        return b"".join(written)
+
+    def close(self) -> bytes:
+        tail = self._reader.tail()
+        rest = self._translation.feed(tail) if tail is not None else b""
+        return rest + self._translation.close()
+
+    def is_whole(self, *, cut: bool) -> bool:  # noqa: ARG002 - what counts is what the stream itself says of its end
+        return self._translation.is_whole
+
+    def has_failed(self) -> bool:
+        return self._translation.is_failed
+
+    def farewell(self) -> bytes | None:
+        return self._translation.fail(BROKEN_MESSAGE, BROKEN_CODE)
+
+    def keep_alive(self) -> bytes:
+        return self._translation.keep_alive()
+
+    def usage(self) -> Usage | None:
+        counts = self._translation.counts
+        return None if counts == Counts() else usage_of(counts, self._back.model)
+
+    def estimated_tokens(self) -> int:
+        return self._translation.content_pieces
+
+    def gaps(self) -> tuple[int, ...]:
+        return self._gaps.counts()

@@ -1,0 +1,54 @@
+"""The body and the path for a chosen destination: patched where it speaks the client's API, else translated."""
+
+from dataclasses import dataclass
+
+from kinference.core.decision import BackendChoice, EndpointChoice
+from kinference.ports import PickArguments
+from kinference.shapes.detect import Parsed
+from kinference.shapes.hosts import hosted
+from kinference.shapes.patch import replace_model
+from kinference.shapes.paths import filled, path_to
+from kinference.shapes.translate import Way, emit, plan
+from kinference.vocabulary import Api
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What to send. No body means the client's own, as it is; no path the client's."""
+
+    body: bytes | None
+    path: str = ""
+
+
+def rewrite(body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice, arguments: PickArguments) -> Rewritten:
+    """Make the body what the choice takes. Raises BadBody, and Untranslatable where another API might do."""
+    if isinstance(choice, EndpointChoice):
+        api = parsed.api.at_engines
+        if api is parsed.api:
+            return Rewritten(_patched(body, parsed, choice.model))
+        return Rewritten(_translated(body, parsed, api, choice.model, arguments))
+    path = _path(choice, parsed)
+    if not choice.api.speaks(parsed.api):
+        return Rewritten(_translated(body, parsed, choice.api, choice.model, arguments), path)
+    patched = _patched(body, parsed, choice.model)
+    whole = body if patched is None else patched
+    final = hosted(whole, choice.api)
+    return Rewritten(None if final is body else final, path)
+
+
+def _path(choice: BackendChoice, parsed: Parsed) -> str:
+    """The configured path, else the API's own."""
+    if choice.path:
+        return filled(choice.path, choice.model)
+    return path_to(choice.api, parsed.api, choice.model, streaming=parsed.streaming)
+
+
+def _patched(body: bytes, parsed: Parsed, model: str) -> bytes | None:
+    if model == parsed.model or parsed.api is Api.GEMINI:
+        return None
+    return replace_model(body, model)
+
+
+def _translated(body: bytes, parsed: Parsed, api: Api, model: str, arguments: PickArguments) -> bytes:
+    way = Way(parsed.api, api, model, arguments.loss, parsed.streaming)
+    return hosted(emit(plan(body, way)), api)

@@ -1,0 +1,94 @@
+"""Turns put into the order that Anthropic, Google and Bedrock ask for: user and assistant in turn, results first.
+
+Each turn's outcome depends on what came before it alone, so that a conversation that grows keeps its beginning.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from kinference.shapes.ir import Block, Role, Text, ToolCall, ToolResult, Turn
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.scan import BadBody
+
+_NOTE = "<operator-note>\n{}\n</operator-note>"
+_NO_RESULT = "no result was recorded"
+
+
+def alternating(turns: Iterable[Turn]) -> tuple[Turn, ...]:
+    """The turns merged by speaker, without empty ones, and with every call answered. Raises BadBody."""
+    merged = list(_merged(turns))
+    if not merged:
+        raise BadBody("messages: no user message; this destination needs one")
+    if merged[0].role is Role.ASSISTANT:
+        raise Untranslatable("messages: the first is the assistant's; this destination needs the user's first")
+    return tuple(_answered(merged))
+
+
+def _merged(turns: Iterable[Turn]) -> Iterator[Turn]:
+    role, blocks = Role.USER, list[Block]()
+    for turn in turns:
+        said = list(_notes(turn.blocks) if turn.role is Role.SYSTEM else _spoken(turn.blocks))
+        if not said:
+            continue
+        speaker = Role.ASSISTANT if turn.role is Role.ASSISTANT else Role.USER
+        if speaker is not role:
+            if blocks:
+                yield Turn(role, tuple(blocks))
+            role, blocks = speaker, []
+        blocks += said
+    if blocks:
+        yield Turn(role, tuple(blocks))
+
+
+def _notes(blocks: Iterable[Block]) -> Iterator[Block]:
+    """What the operator says within a conversation stays where it was said, in words that mark it as theirs."""
+    for block in _spoken(blocks):
+        yield replace(block, text=_NOTE.format(block.text)) if isinstance(block, Text) else block
+
+
+def _spoken(blocks: Iterable[Block]) -> Iterator[Block]:
+    return (block for block in blocks if not isinstance(block, Text) or block.text)
+
+
+def _answered(turns: Sequence[Turn]) -> Iterator[Turn]:
+    """Every call gets the one result that follows it; a result of no call becomes what the user says."""
+    open_calls: dict[str, None] = {}
+    for turn in turns:
+        if turn.role is Role.ASSISTANT:
+            yield turn
+            open_calls = dict.fromkeys(block.id for block in turn.blocks if isinstance(block, ToolCall))
+        elif open_calls or any(isinstance(block, ToolResult) for block in turn.blocks):
+            yield Turn(Role.USER, tuple(_results_first(turn.blocks, open_calls)))
+            open_calls = {}
+        else:
+            yield turn
+
+
+def _results_first(blocks: Sequence[Block], calls: dict[str, None]) -> Iterator[Block]:
+    results: dict[str, ToolResult] = {}
+    others: list[Block] = []
+    for block in blocks:
+        if not isinstance(block, ToolResult):
+            others.append(block)
+        elif block.id not in calls:
+            others += (Text(f"[tool result {block.id}]"), *block.content)
+        else:
+            results.setdefault(block.id, block)
+    for call in calls:
+        yield results.get(call) or ToolResult(call, (Text(_NO_RESULT),), is_error=True)
+    yield from others
+
+
+def orphans(turns: Sequence[Turn]) -> Iterator[str]:
+    """The ids that `alternating` has to mend: calls without a result, though the conversation went on, and results
+    without a call.
+    """
+    open_calls: list[str] = []
+    for turn in turns:
+        results = [block.id for block in turn.blocks if isinstance(block, ToolResult)]
+        yield from (result for result in results if result not in open_calls)
+        open_calls = [call for call in open_calls if call not in results]
+        if turn.role is Role.ASSISTANT or (turn.role is Role.USER and not results):
+            yield from open_calls
+            open_calls = [block.id for block in turn.blocks if isinstance(block, ToolCall)]

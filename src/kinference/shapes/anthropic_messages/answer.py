@@ -1,0 +1,143 @@
+"""A whole Messages answer, read and written."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from kinference.shapes.answers import Answer, Counts, Finish, Frame
+from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.json_text import dumps, object_text
+from kinference.shapes.openai_chat.answer import count_in, text_in
+from kinference.vocabulary import Api
+
+_FINISHES: Final[Mapping[object, Finish]] = {
+    "stop_sequence": Finish.STOP_SEQUENCE,
+    "max_tokens": Finish.LENGTH,
+    "model_context_window_exceeded": Finish.LENGTH,
+    "tool_use": Finish.TOOLS,
+    "pause_turn": Finish.PAUSE,
+    "refusal": Finish.REFUSAL,
+}
+_REASONS: Final = {
+    Finish.STOP: "end_turn",
+    Finish.STOP_SEQUENCE: "stop_sequence",
+    Finish.LENGTH: "max_tokens",
+    Finish.TOOLS: "tool_use",
+    Finish.PAUSE: "pause_turn",
+    Finish.REFUSAL: "refusal",
+}
+
+
+def finish_of(reason: object) -> Finish:
+    """Why it ended."""
+    return _FINISHES.get(reason, Finish.STOP) if isinstance(reason, str) else Finish.STOP
+
+
+def reason_of(finish: Finish) -> str:
+    """What Messages calls it."""
+    return _REASONS[finish]
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def parse_answer(body: Json) -> Answer:
+    """Read an answer; what only its provider could run is passed over."""
+    content = body.get("content")
+    blocks = (_read(block) for block in (content if isinstance(content, list) else ()) if isinstance(block, dict))
+    return Answer(
+        text_in(body, "id"),
+        text_in(body, "model"),
+        tuple(block for block in blocks if block is not None),
+        finish_of(body.get("stop_reason")),
+        text_in(body, "stop_sequence"),
+        counts_of(body.get("usage")),
+    )
+
+
+def _read(block: Json) -> Block | None:
+    match block.get("type"):
+        case "text":
+            return Text(text_in(block, "text")) if block.get("text") else None
+        case "thinking":
+            signature = text_in(block, "signature")
+            issuer = Api.ANTHROPIC_MESSAGES if signature else None
+            return Reasoning(text_in(block, "thinking"), signature, issuer)
+        case "redacted_thinking":
+            return Sealed(text_in(block, "data"), Api.ANTHROPIC_MESSAGES)
+        case "tool_use":
+            arguments = dumps(block.get("input") or {}).decode()
+            return ToolCall(text_in(block, "id"), text_in(block, "name"), arguments)
+        case _:
+            return None
+
+
+def counts_of(usage: object) -> Counts:
+    """The usage, whose input leaves out what was read from the cache and what was written to it."""
+    if not isinstance(usage, dict):
+        return Counts()
+    fresh = count_in(usage, "input_tokens")
+    cached = count_in(usage, "cache_read_input_tokens")
+    written = count_in(usage, "cache_creation_input_tokens")
+    details = usage.get("output_tokens_details")
+    return Counts(
+        prompt=None if fresh is None else fresh + (cached or 0) + (written or 0),
+        completion=count_in(usage, "output_tokens"),
+        cached=cached,
+        cache_written=written,
+        reasoning=count_in(details, "thinking_tokens") if isinstance(details, dict) else None,
+    )
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def emit_answer(answer: Answer, frame: Frame) -> Json:
+    """The body."""
+    finish = answer.finish
+    content = list(_written(answer.blocks, is_cut=finish is Finish.LENGTH))
+    return {
+        "id": message_id(answer.id, frame),
+        "type": "message",
+        "role": "assistant",
+        "model": answer.model,
+        "content": content or [{"type": "text", "text": ""}],
+        "stop_reason": reason_of(finish),
+        "stop_sequence": answer.stop_sequence or None,
+        "usage": usage_of(answer.counts),
+    }
+
+
+def message_id(upstream: str, frame: Frame) -> str:
+    """The destination's own id, in the form that clients look for."""
+    upstream = upstream or frame.id
+    return upstream if upstream.startswith("msg_") else f"msg_{upstream}"
+
+
+def _written(blocks: tuple[Block, ...], *, is_cut: bool) -> Iterator[Json]:
+    for block in blocks:
+        match block:
+            case Reasoning():
+                yield {"type": "thinking", "thinking": block.text, "signature": block.signature}
+            case Sealed():
+                yield {"type": "redacted_thinking", "data": block.data}
+            case Text() | Refusal():
+                yield {"type": "text", "text": block.text}
+            case ToolCall():
+                text = object_text(block.arguments)
+                if text is None and is_cut:
+                    continue  # broken off in the middle: nobody could make this call
+                given = msgspec.Raw(text) if text is not None else {"_raw": block.arguments}
+                yield {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
+
+
+def usage_of(counts: Counts) -> Json:
+    """The usage object, all four counts in it."""
+    cached, written = counts.cached or 0, counts.cache_written or 0
+    return {
+        "input_tokens": max(0, (counts.prompt or 0) - cached - written),
+        "output_tokens": counts.completion or 0,
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": written,
+    }

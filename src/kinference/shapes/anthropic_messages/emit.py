@@ -1,0 +1,219 @@
+"""A request written as a Messages body. The conversation comes last, so that turn N's bytes begin turn N+1's."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from kinference.shapes.alternate import alternating
+from kinference.shapes.anthropic_messages.schema import closed
+from kinference.shapes.claude import budget, is_adaptive
+from kinference.shapes.ir import (
+    Block,
+    CacheMark,
+    Effort,
+    File,
+    FormatKind,
+    Image,
+    Json,
+    Media,
+    Reasoning,
+    Refusal,
+    Request,
+    Role,
+    Sealed,
+    Text,
+    Tool,
+    ToolCall,
+    ToolMode,
+    ToolResult,
+    Turn,
+)
+from kinference.shapes.json_text import object_text
+from kinference.shapes.lost import Untranslatable
+
+MARKS_MAX: Final = 4
+_NO_TOOL: Final[Json] = {"name": "noop", "input_schema": {"type": "object", "properties": {}}}
+"""Stands in where the history has calls and the request no tools, which is refused otherwise."""
+_EFFORTS: Final = {Effort.MINIMAL: "low"}
+_TTLS: Final = ("5m", "1h")
+_MODES: Final = {ToolMode.AUTO: "auto", ToolMode.NONE: "none", ToolMode.REQUIRED: "any"}
+
+
+def emit_request(request: Request) -> Json:
+    """The body."""
+    turns = alternating(request.turns)
+    body: Json = {"model": request.model, "max_tokens": request.max_tokens}
+    body |= _numbers(request)
+    body |= _tool_settings(request, turns)
+    body |= _thinking(request)
+    if request.end_user and "@" not in request.end_user:
+        body["metadata"] = {"user_id": request.end_user}
+    if request.service_tier:
+        body["service_tier"] = "auto" if request.service_tier == "auto" else "standard_only"
+    if request.is_streaming:
+        body["stream"] = True
+    if request.system:
+        body["system"] = [_block(text) for text in request.system]
+    body["messages"] = [_message(turn, is_last=turn is turns[-1]) for turn in turns]
+    _drop_early_marks(body)
+    return body
+
+
+def _numbers(request: Request) -> Json:
+    numbers = {name: getattr(request.sampling, name) for name in ("temperature", "top_p", "top_k")}
+    body: Json = {name: value for name, value in numbers.items() if value is not None}
+    if request.stop:
+        body["stop_sequences"] = list(request.stop)
+    return body
+
+
+# --- tools ------------------------------------------------------------------------------------------
+
+
+def _tool_settings(request: Request, turns: Sequence[Turn]) -> Json:
+    tools = _offered(request.tools, request.tool_choice.names if request.tool_choice else ())
+    choice: Json | None = None
+    if not tools:
+        if not any(isinstance(block, ToolCall | ToolResult) for turn in turns for block in turn.blocks):
+            return {}
+        return {"tools": [_NO_TOOL], "tool_choice": {"type": "none"}}
+    if request.tool_choice is not None:
+        mode, names = request.tool_choice.mode, request.tool_choice.names
+        is_one = mode is ToolMode.REQUIRED and len(names) == 1
+        choice = {"type": "tool", "name": names[0]} if is_one else {"type": _MODES[mode]}
+    if request.parallel_tools is False and (choice is None or choice["type"] != "none"):
+        choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
+    return {"tools": [_tool(tool) for tool in tools]} | ({"tool_choice": choice} if choice else {})
+
+
+def _offered(tools: Sequence[Tool], names: Sequence[str]) -> Sequence[Tool]:
+    """The tools, or those of several names that may be called."""
+    return [tool for tool in tools if tool.name in names] if len(names) > 1 else tools
+
+
+def _tool(tool: Tool) -> Json:
+    described: Json = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
+    described["input_schema"] = object_schema(tool.schema)
+    if tool.strict is not None:
+        described["strict"] = tool.strict
+    return described | _mark(tool.cache)
+
+
+def object_schema(schema: Json | None) -> Json:
+    """A tool's schema, of an object as every API but OpenAI's insists."""
+    if schema is None:
+        return {"type": "object", "properties": {}}
+    return schema if schema.get("type") == "object" else {"type": "object", **schema}
+
+
+# --- thinking and form ------------------------------------------------------------------------------
+
+
+def _thinking(request: Request) -> Json:
+    body: Json = {}
+    output: Json = {}
+    thinking = request.thinking
+    if thinking is not None and thinking.effort is Effort.NONE:
+        if is_adaptive(request.model):
+            body["thinking"] = {"type": "disabled"}
+    elif thinking is not None and is_adaptive(request.model):
+        body["thinking"] = {"type": "adaptive"} | ({"display": "summarized"} if thinking.is_shown else {})
+        output["effort"] = _EFFORTS.get(thinking.effort, thinking.effort.word)
+    elif thinking is not None:
+        body["thinking"] = {"type": "enabled", "budget_tokens": budget(request)}
+    if request.format is not None and request.format.kind is FormatKind.JSON_SCHEMA:
+        output["format"] = {"type": "json_schema", "schema": closed(request.format.schema or {})}
+    return body | ({"output_config": output} if output else {})
+
+
+# --- messages ---------------------------------------------------------------------------------------
+
+
+def _message(turn: Turn, *, is_last: bool) -> Json:
+    content = [_block(block) for block in turn.blocks]
+    if is_last and turn.role is Role.ASSISTANT and content and content[-1]["type"] == "text":
+        content[-1]["text"] = content[-1]["text"].rstrip()  # a beginning of the answer may not end in white space
+    return {"role": turn.role.value, "content": content}
+
+
+def _block(block: Block) -> Json:
+    match block:
+        case Text():
+            return {"type": "text", "text": block.text, **_mark(block.cache)}
+        case Refusal():
+            return {"type": "text", "text": block.text}
+        case ToolCall():
+            arguments = {"type": "tool_use", "id": block.id, "name": block.name, "input": input_of(block)}
+            return arguments | _mark(block.cache)
+        case ToolResult():
+            return _result(block)
+        case Image():
+            return {"type": "image", "source": _source(block.source), **_mark(block.cache)}
+        case File():
+            return _document(block)
+        case Reasoning():
+            return {"type": "thinking", "thinking": block.text, "signature": block.signature}
+        case Sealed():
+            return {"type": "redacted_thinking", "data": block.data}
+        case _:
+            raise Untranslatable(f"{type(block).__name__.lower()}: a Messages destination cannot carry it")
+
+
+def input_of(call: ToolCall) -> msgspec.Raw:
+    """The arguments as an object, digit for digit. Raises Untranslatable where they are none."""
+    text = object_text(call.arguments)
+    if text is None:
+        raise Untranslatable(f"tool call {call.id}: its arguments are not a JSON object")
+    return msgspec.Raw(text)
+
+
+def _result(result: ToolResult) -> Json:
+    body: Json = {
+        "type": "tool_result",
+        "tool_use_id": result.id,
+        "content": [_block(block) for block in result.content],
+    }
+    if result.is_error:
+        body["is_error"] = True
+    return body | _mark(result.cache)
+
+
+def _document(file: File) -> Json:
+    if file.text:
+        source: Json = {"type": "text", "media_type": "text/plain", "data": file.text}
+    elif file.source.data and file.source.mime != "application/pdf":
+        raise Untranslatable("file: a Messages destination takes PDF and plain text")
+    else:
+        source = _source(file.source)
+    body: Json = {"type": "document", "source": source} | ({"title": file.name} if file.name else {})
+    return body | ({"citations": {"enabled": True}} if file.cites else {}) | _mark(file.cache)
+
+
+def _source(source: Media) -> Json:
+    if source.url:
+        return {"type": "url", "url": source.url}
+    return {"type": "base64", "media_type": source.mime, "data": source.data}
+
+
+# --- cache marks ------------------------------------------------------------------------------------
+
+
+def _mark(mark: CacheMark | None) -> Json:
+    if mark is None:
+        return {}
+    return {"cache_control": {"type": "ephemeral"} | ({"ttl": mark.ttl} if mark.ttl in _TTLS else {})}
+
+
+def _drop_early_marks(body: Json) -> None:
+    """Only so many marks are taken: the last ones count."""
+    marked = [part for part in _markable(body) if "cache_control" in part]
+    for part in marked[: max(0, len(marked) - MARKS_MAX)]:
+        del part["cache_control"]
+
+
+def _markable(body: Json) -> Iterator[Json]:
+    yield from body.get("tools", ())
+    yield from body.get("system", ())
+    for message in body["messages"]:
+        yield from message["content"]

@@ -1,0 +1,100 @@
+"""A stream of Messages events taken apart."""
+
+from collections.abc import Iterator
+
+from kinference.shapes.answers import (
+    ArgumentsPiece,
+    Counted,
+    Finished,
+    Piece,
+    ReasoningEnd,
+    ReasoningPiece,
+    Started,
+    TextPiece,
+    ToolBegun,
+)
+from kinference.shapes.anthropic_messages.answer import counts_of, finish_of
+from kinference.shapes.ir import Json, Sealed
+from kinference.shapes.json_text import dumps, loads
+from kinference.shapes.openai_chat.answer import text_in
+from kinference.shapes.openai_chat.parse_stream import failure_of
+from kinference.shapes.scan import BadBody
+from kinference.shapes.sse import Event
+from kinference.vocabulary import Api
+
+
+class MessagesStreamParser:
+    """Fed events, gives pieces. Blocks are told apart by their index."""
+
+    def __init__(self) -> None:
+        self._calls: dict[object, int] = {}  # by the index of their block
+        self._thoughts: dict[object, str] = {}  # the signature of each open one
+        self.is_complete = False
+        self.is_over = False
+
+    def feed(self, event: Event) -> list[Piece]:
+        """What one event means."""
+        try:
+            body = loads(event.data) if event.data else {}
+        except BadBody:
+            return []
+        return list(self._event(body)) if isinstance(body, dict) and body else []
+
+    def close(self) -> list[Piece]:
+        """The stream has ended; its end is always told."""
+        return []
+
+    def _event(self, body: Json) -> Iterator[Piece]:
+        match body.get("type"):
+            case "content_block_delta":
+                yield from self._delta(body.get("index"), _inner(body, "delta"))
+            case "message_start":
+                message = _inner(body, "message")
+                yield Started(text_in(message, "id"), text_in(message, "model"), counts_of(message.get("usage")))
+            case "content_block_start":
+                yield from self._start(body.get("index"), _inner(body, "content_block"))
+            case "content_block_stop" if body.get("index") in self._thoughts:
+                signature = self._thoughts.pop(body.get("index"))
+                yield ReasoningEnd(signature, Api.ANTHROPIC_MESSAGES if signature else None)
+            case "message_delta":
+                yield Counted(counts_of(body.get("usage")))
+                delta = _inner(body, "delta")
+                if delta.get("stop_reason"):
+                    self.is_complete = True
+                    yield Finished(finish_of(delta["stop_reason"]), text_in(delta, "stop_sequence"))
+            case "message_stop":
+                self.is_complete = self.is_over = True
+            case "error":
+                yield failure_of(_inner(body, "error"))
+
+    def _start(self, index: object, block: Json) -> Iterator[Piece]:
+        match block.get("type"):
+            case "tool_use":
+                call = self._calls[index] = len(self._calls)
+                yield ToolBegun(call, text_in(block, "id"), text_in(block, "name"))
+                if block.get("input"):
+                    yield ArgumentsPiece(call, dumps(block["input"]).decode())
+            case "thinking":
+                self._thoughts[index] = text_in(block, "signature")
+                if thought := text_in(block, "thinking"):
+                    yield ReasoningPiece(thought)
+            case "redacted_thinking":
+                yield Sealed(text_in(block, "data"), Api.ANTHROPIC_MESSAGES)
+            case "text" if text := text_in(block, "text"):
+                yield TextPiece(text)
+
+    def _delta(self, index: object, delta: Json) -> Iterator[Piece]:
+        match delta.get("type"):
+            case "text_delta" if text := text_in(delta, "text"):
+                yield TextPiece(text)
+            case "input_json_delta" if index in self._calls and (text := text_in(delta, "partial_json")):
+                yield ArgumentsPiece(self._calls[index], text)
+            case "thinking_delta" if text := text_in(delta, "thinking"):
+                yield ReasoningPiece(text)
+            case "signature_delta" if index in self._thoughts:
+                self._thoughts[index] += text_in(delta, "signature")
+
+
+def _inner(body: Json, name: str) -> Json:
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}

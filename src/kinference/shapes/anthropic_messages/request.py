@@ -1,0 +1,178 @@
+"""A Messages request read into the one representation."""
+
+from collections.abc import Iterator, Sequence
+
+from kinference.shapes import media
+from kinference.shapes.anthropic_messages.fields import DEFAULTS, FIELDS
+from kinference.shapes.anthropic_messages.settings import choice_of, format_of, parallel_of, thinking_of, tools_of
+from kinference.shapes.extras import extras
+from kinference.shapes.ir import (
+    Block,
+    CacheMark,
+    File,
+    Image,
+    Json,
+    Media,
+    Reasoning,
+    Request,
+    Role,
+    Sampling,
+    Sealed,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from kinference.shapes.json_text import (
+    bool_of,
+    count_of,
+    dumps,
+    list_of,
+    number_of,
+    object_of,
+    string_of,
+    strings_of,
+)
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.scan import BadBody
+from kinference.vocabulary import Api
+
+_BILLING = "x-anthropic-billing-header"
+"""A system text with a hash of its own in every request, which no other provider's cache survives."""
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
+
+
+def parse_request(body: Json) -> Request:
+    """Read a request. Raises BadBody."""
+    tools = tools_of(body.get("tools"))
+    choice = object_of(body.get("tool_choice") or {}, "tool_choice")
+    metadata = object_of(body.get("metadata") or {}, "metadata")
+    return Request(
+        model=string_of(body.get("model"), "model"),
+        system=tuple(_system(body.get("system"))),
+        turns=tuple(_turns(list_of(body.get("messages"), "messages"))),
+        tools=tools,
+        tool_choice=choice_of(choice) if tools else None,
+        parallel_tools=parallel_of(choice),
+        max_tokens=count_of(body.get("max_tokens"), "max_tokens"),
+        sampling=Sampling(
+            number_of(body.get("temperature"), "temperature"),
+            number_of(body.get("top_p"), "top_p"),
+            number_of(body.get("top_k"), "top_k"),
+        ),
+        stop=strings_of(body.get("stop_sequences"), "stop_sequences"),
+        thinking=thinking_of(body),
+        format=format_of(body.get("output_config")),
+        is_streaming=bool(bool_of(body.get("stream"), "stream")),
+        wants_usage=True,
+        end_user=string_of(metadata.get("user_id"), "metadata.user_id"),
+        service_tier=string_of(body.get("service_tier"), "service_tier"),
+        extras=tuple(extras(body, FIELDS, "", DEFAULTS)),
+    )
+
+
+def _system(value: object) -> Iterator[Text]:
+    if isinstance(value, str):
+        if value:
+            yield Text(value)
+        return
+    for at, block in enumerate(list_of(value, "system")):
+        part = object_of(block, f"system[{at}]")
+        text = string_of(part.get("text"), f"system[{at}].text")
+        if text and not text.startswith(_BILLING):
+            yield Text(text, mark_of(part))
+
+
+def _turns(messages: Sequence[object]) -> Iterator[Turn]:
+    if not messages:
+        raise BadBody("messages: empty; the body has to carry its prompt")
+    for at, value in enumerate(messages):
+        where = f"messages[{at}]"
+        message = object_of(value, where)
+        role = _ROLES.get(str(message.get("role")))
+        if role is None:
+            raise BadBody(f"{where}.role: unknown; give user or assistant")
+        yield Turn(role, _content(message.get("content"), where))
+
+
+def _content(content: object, where: str) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    blocks: list[Block] = []
+    for at, value in enumerate(list_of(content, f"{where}.content")):
+        block = _block(object_of(value, f"{where}.content[{at}]"), f"{where}.content[{at}]")
+        if not isinstance(block, Text) or block.text:
+            blocks.append(block)
+    return tuple(blocks)
+
+
+def _block(block: Json, where: str) -> Block:
+    match block.get("type"):
+        case "text":
+            return Text(string_of(block.get("text"), f"{where}.text"), mark_of(block))
+        case "tool_use":
+            arguments = dumps(object_of(block.get("input") or {}, f"{where}.input")).decode()
+            call, name = string_of(block.get("id"), f"{where}.id"), string_of(block.get("name"), f"{where}.name")
+            return ToolCall(call, name, arguments, cache=mark_of(block))
+        case "tool_result":
+            call = string_of(block.get("tool_use_id"), f"{where}.tool_use_id")
+            content = _content(block.get("content"), where)
+            return ToolResult(call, content, bool(block.get("is_error")), mark_of(block))
+        case "thinking":
+            signature = string_of(block.get("signature"), f"{where}.signature")
+            issuer = Api.ANTHROPIC_MESSAGES if signature else None
+            return Reasoning(string_of(block.get("thinking"), f"{where}.thinking"), signature, issuer)
+        case "redacted_thinking":
+            return Sealed(string_of(block.get("data"), f"{where}.data"), Api.ANTHROPIC_MESSAGES)
+        case "image":
+            source = _source(object_of(block.get("source"), f"{where}.source"), where)
+            return Image(media.image(source, where), cache=mark_of(block))
+        case "document":
+            return _document(block, where)
+        case "search_result":
+            return _search_result(block, where)
+        case _:
+            raise Untranslatable(f"{where}.type: only its own provider knows this kind of block")
+
+
+def _source(source: Json, where: str) -> Media:
+    match source.get("type"):
+        case "base64":
+            data = media.plain_base64(string_of(source.get("data"), f"{where}.source.data"), where)
+            return Media(mime=media.normal(string_of(source.get("media_type"), where)), data=data)
+        case "url":
+            return media.from_url(string_of(source.get("url"), f"{where}.source.url"), where)
+        case "file":
+            return Media(file_id=string_of(source.get("file_id"), f"{where}.source.file_id"))
+        case _:
+            raise BadBody(f"{where}.source.type: unknown; give base64, url or file")
+
+
+def _document(block: Json, where: str) -> File:
+    source = object_of(block.get("source"), f"{where}.source")
+    name = string_of(block.get("title"), f"{where}.title")
+    cites = object_of(block.get("citations") or {}, f"{where}.citations").get("enabled") is True
+    context = string_of(block.get("context"), f"{where}.context")
+    mark = mark_of(block)
+    if source.get("type") == "text":
+        text = string_of(source.get("data"), f"{where}.source.data")
+        return File(Media(), name, f"{context}\n{text}" if context else text, cites, mark)
+    if source.get("type") == "content":
+        return File(Media(), name, _text(source.get("content"), where), cites, mark)
+    return File(_source(source, where), name, cites=cites, cache=mark)
+
+
+def _search_result(block: Json, where: str) -> Text:
+    """A result that the client found: its title, its address and its text."""
+    lines = (string_of(block.get("title"), where), string_of(block.get("source"), where))
+    return Text("\n".join((*lines, _text(block.get("content"), where))), mark_of(block))
+
+
+def _text(content: object, where: str) -> str:
+    return "\n".join(block.text for block in _content(content, where) if isinstance(block, Text))
+
+
+def mark_of(block: Json) -> CacheMark | None:
+    """Its cache mark."""
+    mark = block.get("cache_control")
+    return CacheMark(string_of(mark.get("ttl"), "cache_control.ttl")) if isinstance(mark, dict) else None

@@ -1,0 +1,102 @@
+"""Tools, tool choice, thinking and answer format of a Messages request."""
+
+from collections.abc import Iterator, Sequence
+
+from kinference.shapes.ir import (
+    CacheMark,
+    Effort,
+    Format,
+    FormatKind,
+    Json,
+    Thinking,
+    Tool,
+    ToolChoice,
+    ToolMode,
+)
+from kinference.shapes.json_text import bool_of, count_of, list_of, object_of, string_of
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.scan import BadBody
+
+_BY_WORD = {effort.word: effort for effort in Effort}
+
+
+def tools_of(value: object) -> tuple[Tool, ...]:
+    """The tools. Raises BadBody."""
+    return tuple(_tools(list_of(value, "tools")))
+
+
+def _tools(tools: Sequence[object]) -> Iterator[Tool]:
+    for at, value in enumerate(tools):
+        where = f"tools[{at}]"
+        tool = object_of(value, where)
+        if tool.get("type") not in (None, "custom") or "input_schema" not in tool:
+            raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
+        name = string_of(tool.get("name"), f"{where}.name")
+        if not name:
+            raise BadBody(f"{where}.name: missing or empty")
+        yield Tool(
+            name=name,
+            description=string_of(tool.get("description"), f"{where}.description"),
+            schema=object_of(tool.get("input_schema"), f"{where}.input_schema"),
+            strict=bool_of(tool.get("strict"), f"{where}.strict"),
+            cache=CacheMark() if isinstance(tool.get("cache_control"), dict) else None,
+        )
+
+
+def choice_of(choice: Json) -> ToolChoice | None:
+    """The tool choice. Raises BadBody."""
+    match choice.get("type"):
+        case None:
+            return None
+        case "auto":
+            return ToolChoice(ToolMode.AUTO)
+        case "none":
+            return ToolChoice(ToolMode.NONE)
+        case "any":
+            return ToolChoice(ToolMode.REQUIRED)
+        case "tool":
+            return ToolChoice(ToolMode.REQUIRED, (string_of(choice.get("name"), "tool_choice.name"),))
+        case _:
+            raise BadBody("tool_choice.type: unknown; give auto, any, tool or none")
+
+
+def parallel_of(choice: Json) -> bool | None:
+    """Whether tools may be called side by side, where the client says. Raises BadBody."""
+    disabled = bool_of(choice.get("disable_parallel_tool_use"), "tool_choice.disable_parallel_tool_use")
+    return None if disabled is None else not disabled
+
+
+def thinking_of(body: Json) -> Thinking | None:
+    """How much to think, from `thinking` and `output_config.effort`. Raises BadBody."""
+    config = object_of(body.get("thinking") or {}, "thinking")
+    word = object_of(body.get("output_config") or {}, "output_config").get("effort")
+    effort = None if word is None else _BY_WORD.get(string_of(word, "output_config.effort"))
+    if word is not None and effort is None:
+        raise BadBody("output_config.effort: unknown")
+    match config.get("type"):
+        case None:
+            return None if effort is None else Thinking(effort)
+        case "disabled":
+            return Thinking(Effort.NONE)
+        case "enabled":
+            budget = count_of(config.get("budget_tokens"), "thinking.budget_tokens") or 0
+            return Thinking(effort or effort_for(budget), budget, is_shown=True)
+        case _:
+            return Thinking(effort or Effort.HIGH, is_shown=config.get("display") != "omitted")
+
+
+def effort_for(budget: int) -> Effort:
+    """The least effort that thinks as long."""
+    worded = [effort for effort in Effort if effort not in (Effort.NONE, Effort.MINIMAL)]
+    return next((effort for effort in worded if effort.budget >= budget), Effort.MAX)
+
+
+def format_of(value: object) -> Format | None:
+    """The answer's format; None where it is free. Raises BadBody."""
+    form = object_of(value or {}, "output_config").get("format")
+    if form is None:
+        return None
+    form = object_of(form, "output_config.format")
+    if form.get("type") != "json_schema":
+        raise BadBody("output_config.format.type: unknown; give json_schema")
+    return Format(FormatKind.JSON_SCHEMA, schema=object_of(form.get("schema"), "output_config.format.schema"))

@@ -1,0 +1,89 @@
+"""What Claude models take, wherever they are served: sampling and thinking differ by generation."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from kinference.shapes.concepts import Concept
+from kinference.shapes.ir import Effort, Reasoning, Request, Sampling, Sealed, ToolCall, ToolMode, ToolResult
+from kinference.vocabulary import Api
+
+BUDGET_MIN: Final = 1024
+
+_ADAPTIVE_SINCE: Final = (4, 6)
+_UNSAMPLED_SINCE: Final = (4, 7)
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+
+
+def generation(model: str) -> tuple[int, int]:
+    """The version in a model's name, dates left aside; a name that tells none is of the newest."""
+    found = _VERSION.search(model)
+    return (int(found[1]), int(found[2] or 0)) if found else (99, 0)
+
+
+def is_adaptive(model: str) -> bool:
+    """Whether it thinks by effort, as the newer ones do, and not by a budget of tokens."""
+    return generation(model) >= _ADAPTIVE_SINCE
+
+
+def budget(request: Request) -> int:
+    """The tokens to think with, less than the answer's cap."""
+    assert request.thinking is not None
+    wanted = request.thinking.budget or request.thinking.effort.budget
+    return max(BUDGET_MIN, min(wanted, (request.max_tokens or wanted + 1) - 1))
+
+
+def constrain(request: Request) -> tuple[Request, tuple[Concept, ...]]:
+    """The request without what the model refuses, and what that was."""
+    dropped: list[Concept] = []
+    if request.thinking is not None and request.thinking.effort is not Effort.NONE and not _may_think(request):
+        request = replace(request, thinking=None)
+        dropped.append(Concept.THINKING)
+    refused = dict(_refused_sampling(request))
+    if refused:
+        request = replace(request, sampling=replace(request.sampling, **dict.fromkeys(refused)))
+        dropped += (concept for concept in refused.values() if concept is not None)
+    return request, tuple(dropped)
+
+
+def _may_think(request: Request) -> bool:
+    if not is_adaptive(request.model) and request.max_tokens is not None and request.max_tokens <= BUDGET_MIN:
+        return False
+    choice = request.tool_choice
+    if choice is not None and request.tools and choice.mode is ToolMode.REQUIRED:
+        return False
+    return not _has_lost_its_thoughts(request)
+
+
+def _has_lost_its_thoughts(request: Request) -> bool:
+    """A call that is being answered must come with the thoughts that led to it, as their issuer signed them."""
+    if not request.turns or not any(isinstance(block, ToolResult) for block in request.turns[-1].blocks):
+        return False
+    for turn in reversed(request.turns):
+        if any(isinstance(block, ToolCall) for block in turn.blocks):
+            return not any(
+                isinstance(block, Reasoning | Sealed) and block.issuer is Api.ANTHROPIC_MESSAGES
+                for block in turn.blocks
+            )
+    return False
+
+
+def _refused_sampling(request: Request) -> Iterator[tuple[str, Concept | None]]:
+    """Fields of the sampling that must go; without a concept where what is refused is only the default."""
+    sampling = request.sampling
+    thinks = request.thinking is not None and request.thinking.effort is not Effort.NONE
+    if generation(request.model) >= _UNSAMPLED_SINCE or thinks:
+        yield from _all_of(sampling)
+    elif sampling.temperature is not None and sampling.top_p is not None:
+        yield "top_p", Concept.TOP_P
+
+
+def _all_of(sampling: Sampling) -> Iterator[tuple[str, Concept | None]]:
+    if sampling.temperature is not None:
+        yield "temperature", None if sampling.temperature == 1 else Concept.TEMPERATURE
+    if sampling.top_p is not None:
+        yield "top_p", None if sampling.top_p == 1 else Concept.TOP_P
+    if sampling.top_k is not None:
+        yield "top_k", Concept.TOP_K

@@ -1,0 +1,15 @@
+"""What clouds ask of a body beyond the API whose shape it has."""
+
+from typing import Final
+
+from kinference.shapes.patch import replace_member
+from kinference.vocabulary import Api
+
+_VERTEX_ANTHROPIC: Final = b'"anthropic_version":"vertex-2023-10-16"'
+
+
+def hosted(body: bytes, destination: Api) -> bytes:
+    """The body as this host takes it; the same object where it asks for nothing. Raises BadBody."""
+    if destination is Api.VERTEX_ANTHROPIC:
+        return replace_member(body, "model", _VERTEX_ANTHROPIC)  # its path names the model
+    return body

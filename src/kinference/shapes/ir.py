@@ -1,0 +1,214 @@
+"""The one internal representation of a conversation: what every API's request is read into and written
+from.
+
+Values only. Whatever an API cannot say is left at its default; what no other API could say either is not here at all
+but in the tables of losses.
+"""
+
+from enum import Enum
+from typing import Any, TypeAlias
+
+import msgspec
+
+from kinference.vocabulary import Api
+
+Json: TypeAlias = dict[str, Any]
+"""A decoded JSON object: integers of any size, fractions as decimals."""
+
+
+class Role(Enum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+
+
+class CacheMark(msgspec.Struct, frozen=True):
+    """The prompt may be cached up to here. `ttl` is as the client wrote it."""
+
+    ttl: str = ""
+
+
+class Media(msgspec.Struct, frozen=True):
+    """Bytes in base64, or where they are: exactly one of `data`, `url` and `file_id` is given."""
+
+    mime: str = ""
+    data: str = ""
+    url: str = ""
+    file_id: str = ""
+
+
+class Text(msgspec.Struct, frozen=True):
+    text: str
+    cache: CacheMark | None = None
+
+
+class Image(msgspec.Struct, frozen=True):
+    source: Media
+    detail: str = ""
+    cache: CacheMark | None = None
+
+
+class Audio(msgspec.Struct, frozen=True):
+    source: Media
+
+
+class File(msgspec.Struct, frozen=True):
+    """A document. One of plain text has it in `text` and no source."""
+
+    source: Media
+    name: str = ""
+    text: str = ""
+    cites: bool = False
+    """The client wants citations out of it."""
+    cache: CacheMark | None = None
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """`arguments` is the JSON text as the model or the client wrote it; of a free-form tool it is the bare input."""
+
+    id: str
+    name: str
+    arguments: str
+    is_free_form: bool = False
+    cache: CacheMark | None = None
+
+
+class ToolResult(msgspec.Struct, frozen=True):
+    id: str
+    content: "tuple[Block, ...]" = ()
+    is_error: bool = False
+    cache: CacheMark | None = None
+
+
+class Reasoning(msgspec.Struct, frozen=True):
+    """What the model thought. A signature means something to its issuer alone."""
+
+    text: str
+    signature: str = ""
+    issuer: Api | None = None
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """Reasoning that only its issuer can read."""
+
+    data: str
+    issuer: Api
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    text: str
+
+
+Block: TypeAlias = Text | Image | Audio | File | ToolCall | ToolResult | Reasoning | Sealed | Refusal
+
+
+class Turn(msgspec.Struct, frozen=True):
+    role: Role
+    blocks: tuple[Block, ...]
+    name: str = ""
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A function that the model may call; a free-form one takes text in place of an object."""
+
+    name: str
+    description: str = ""
+    schema: Json | None = None
+    strict: bool | None = None
+    is_free_form: bool = False
+    cache: CacheMark | None = None
+
+
+class ToolMode(Enum):
+    AUTO = "auto"
+    NONE = "none"
+    REQUIRED = "required"
+
+
+class ToolChoice(msgspec.Struct, frozen=True):
+    """Which tools may or must be called: the named ones only, where there are names."""
+
+    mode: ToolMode
+    names: tuple[str, ...] = ()
+
+
+class Effort(Enum):
+    """How much the model may think, least first; the budget of each is what the vendors' own tables say."""
+
+    NONE = ("none", 0)
+    MINIMAL = ("minimal", 1024)
+    LOW = ("low", 1024)
+    MEDIUM = ("medium", 2048)
+    HIGH = ("high", 4096)
+    XHIGH = ("xhigh", 8192)
+    MAX = ("max", 16384)
+
+    @property
+    def word(self) -> str:
+        return self.value[0]
+
+    @property
+    def budget(self) -> int:
+        return self.value[1]
+
+
+class Thinking(msgspec.Struct, frozen=True):
+    """How much to think, by word or by tokens, and whether the client wants to see it."""
+
+    effort: Effort
+    budget: int | None = None
+    is_shown: bool = False
+
+
+class FormatKind(Enum):
+    JSON_OBJECT = "json_object"
+    JSON_SCHEMA = "json_schema"
+
+
+class Format(msgspec.Struct, frozen=True):
+    """The form of the answer, where it is not plain text."""
+
+    kind: FormatKind
+    name: str = ""
+    schema: Json | None = None
+    strict: bool | None = None
+    description: str = ""
+
+
+class Sampling(msgspec.Struct, frozen=True):
+    """Numbers that shape sampling, as they were written."""
+
+    temperature: Any = None
+    top_p: Any = None
+    top_k: Any = None
+    min_p: Any = None
+    seed: Any = None
+    frequency_penalty: Any = None
+    presence_penalty: Any = None
+    repetition_penalty: Any = None
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One request. Leading system text is in `system`; what operators say later stays where it was said."""
+
+    model: str = ""
+    system: tuple[Text, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    parallel_tools: bool | None = None
+    max_tokens: int | None = None
+    sampling: Sampling = Sampling()
+    answers: int = 1
+    stop: tuple[str, ...] = ()
+    thinking: Thinking | None = None
+    format: Format | None = None
+    is_streaming: bool = False
+    wants_usage: bool = False
+    """The client asked for the usage of a stream, where its API makes that a wish."""
+    end_user: str = ""
+    service_tier: str = ""
+    cache_key: str = ""
+    verbosity: str = ""
+    extras: tuple[str, ...] = ()
+    """Fields that were given and that no other API has, as the client's API names them."""

@@ -1,0 +1,114 @@
+"""JSON in and out for translation: numbers keep their digits, keys their order, and the text is one line."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+
+from kinference.shapes.ir import Json
+from kinference.shapes.scan import BadBody, decode, mend_surrogates
+
+_DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)
+_ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
+_UNREADABLE = "is not JSON"
+
+
+def loads(text: bytes) -> object:
+    """Decode, lone surrogate escapes as U+FFFD. Raises BadBody."""
+    return decode(_DECODER, text)
+
+
+def is_mended(text: bytes) -> bool:
+    """Whether `loads` had to replace a lone surrogate."""
+    return b"\\ud" in text.lower() and mend_surrogates(text) != text
+
+
+def dumps(value: object) -> bytes:
+    """Encode on one line."""
+    return _ENCODER.encode(value)
+
+
+def as_object(text: str) -> Json | None:
+    """The object that a text is the JSON of; "" is the empty one, and anything else is None."""
+    if not text.strip():
+        return {}
+    try:
+        value = loads(text.encode("utf-8", "replace"))
+    except BadBody:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def object_text(text: str) -> bytes | None:
+    """The text as it can stand inside other JSON, when it is that of an object; None when it is not."""
+    if as_object(text) is None:
+        return None
+    return mend_surrogates(text.encode("utf-8", "replace")) if text.strip() else b"{}"
+
+
+def is_complete(text: str) -> bool:
+    """Whether a text is a whole JSON value."""
+    try:
+        loads(text.encode("utf-8", "replace"))
+    except BadBody:
+        return False
+    return True
+
+
+# --- narrowing, with the place in the message ------------------------------------------------------
+
+
+def object_of(value: object, where: str) -> Json:
+    """The value as an object. Raises BadBody."""
+    if isinstance(value, dict):
+        return value
+    raise BadBody(f"{where}: wrong type; expected an object")
+
+
+def list_of(value: object, where: str) -> Sequence[object]:
+    """The value as a list; null is an empty one. Raises BadBody."""
+    if value is None:
+        return ()
+    if isinstance(value, list):
+        return value
+    raise BadBody(f"{where}: wrong type; expected an array")
+
+
+def string_of(value: object, where: str) -> str:
+    """The value as a string; null is an empty one. Raises BadBody."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    raise BadBody(f"{where}: wrong type; expected a string")
+
+
+def count_of(value: object, where: str) -> int | None:
+    """The value as a count, also where it was written as 1000.0; null is None. Raises BadBody."""
+    if value is None:
+        return None
+    if isinstance(value, int | Decimal) and not isinstance(value, bool) and 0 <= value < 2**63 and value == int(value):
+        return int(value)
+    raise BadBody(f"{where}: wrong type; expected a whole number")
+
+
+def number_of(value: object, where: str) -> int | Decimal | None:
+    """The value as a number, as it was written; null is None. Raises BadBody."""
+    if value is None or (isinstance(value, int | Decimal) and not isinstance(value, bool)):
+        return value
+    raise BadBody(f"{where}: wrong type; expected a number")
+
+
+def bool_of(value: object, where: str) -> bool | None:
+    """The value as true or false; null is None. Raises BadBody."""
+    if value is None or isinstance(value, bool):
+        return value
+    raise BadBody(f"{where}: wrong type; expected true or false")
+
+
+def strings_of(value: object, where: str) -> tuple[str, ...]:
+    """One string or several. Raises BadBody."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(string_of(one, where) for one in list_of(value, where))

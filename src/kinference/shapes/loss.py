@@ -1,0 +1,223 @@
+"""Fitting a request to another API: what it asks for is held against the tables, and what is lost is said."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from kinference.shapes.alternate import orphans
+from kinference.shapes.claude import constrain
+from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
+from kinference.shapes.ir import (
+    Audio,
+    Block,
+    File,
+    FormatKind,
+    Image,
+    Media,
+    Reasoning,
+    Request,
+    Role,
+    Sealed,
+    Text,
+    ToolCall,
+    ToolMode,
+    ToolResult,
+)
+from kinference.shapes.lost import Lost, Untranslatable, safe
+from kinference.shapes.scan import BadBody
+from kinference.vocabulary import Api, Loss
+
+MAX_TOKENS: Final = 8192
+"""Asked of an API that must be told a cap where the client named none."""
+OPENAI_STOPS: Final = 4
+GEMINI_STOPS: Final = 5
+
+ALTERNATING: Final = (Api.ANTHROPIC_MESSAGES, Api.GEMINI, Api.BEDROCK_CONVERSE)
+"""APIs that take user and assistant in turn, and every call with its result."""
+CLAUDE_APIS: Final = (Api.ANTHROPIC_MESSAGES, Api.BEDROCK_CONVERSE)
+_USUAL_TIERS: Final = ("", "auto", "default", "standard", "standard_only")
+
+
+def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Request, tuple[Lost, ...]]:
+    """The request as the target's API can carry it, and what that costs. `fields` are those of the client's API.
+
+    Raises Untranslatable where something would change the meaning, and under STRICT for any loss.
+    """
+    losses = [Lost("dropped", field) for field in request.extras]
+    for concept in dict.fromkeys(uses(request, target)):
+        verdict = treatment(concept, target)
+        if verdict is Treatment.REFUSED:
+            raise Untranslatable(f"{name_of(concept, fields)}: no destination of API {target.value} can carry it")
+        if verdict is Treatment.DROPPED:
+            losses.append(Lost("dropped", name_of(concept, fields)))
+    told = []
+    if request.max_tokens == 0:
+        raise Untranslatable("max_tokens: 0 warms the cache of one API alone")
+    if request.max_tokens is None and target is Api.ANTHROPIC_MESSAGES:
+        told.append(Lost("assumed", "max_tokens", str(MAX_TOKENS)))  # no loss: the client left the choice open
+        request = msgspec.structs.replace(request, max_tokens=MAX_TOKENS)
+    request, clamped = _clamp(request, fields, target)
+    losses += clamped
+    if target in ALTERNATING:
+        losses += (Lost("mended", "messages", safe(call)) for call in orphans(request.turns))
+    if losses and loss is Loss.STRICT:
+        raise Untranslatable(f"{losses[0].place}: would be {losses[0].how} by a destination of API {target.value}")
+    return _without_foreign_thoughts(request, target), (*losses, *told)
+
+
+def _without_foreign_thoughts(request: Request, target: Api) -> Request:
+    """Thoughts go back to their issuer alone; plain ones to those who write them plainly."""
+    issuers = (target, None) if target is Api.OPENAI_CHAT else (target,)
+    if not any(isinstance(block, Reasoning | Sealed) for turn in request.turns for block in turn.blocks):
+        return request
+    turns = (
+        msgspec.structs.replace(
+            turn,
+            blocks=tuple(
+                block for block in turn.blocks if not isinstance(block, Reasoning | Sealed) or block.issuer in issuers
+            ),
+        )
+        for turn in request.turns
+    )
+    return msgspec.structs.replace(request, turns=tuple(turn for turn in turns if turn.blocks))
+
+
+# --- what is asked for ------------------------------------------------------------------------------
+
+
+def uses(request: Request, target: Api) -> Iterator[Concept]:
+    """Every concept that the request uses, some more than once."""
+    yield from _settings(request)
+    yield from _tools(request)
+    if any(tool.cache for tool in request.tools) or any(text.cache for text in request.system):
+        yield Concept.CACHE_MARKS
+    for turn in request.turns:
+        if turn.name:
+            yield Concept.NAMES
+        if turn.role is Role.SYSTEM:
+            yield Concept.LATE_SYSTEM
+        for block in turn.blocks:
+            if type(block) is not Text:
+                yield from _block(block, target)
+            elif block.cache is not None:
+                yield Concept.CACHE_MARKS
+    if request.turns and request.turns[-1].role is Role.ASSISTANT and not _has_calls(request.turns[-1].blocks):
+        yield Concept.PREFILL
+
+
+def _settings(request: Request) -> Iterator[Concept]:
+    sampling = request.sampling
+    given = (
+        (Concept.TEMPERATURE, sampling.temperature),
+        (Concept.TOP_P, sampling.top_p),
+        (Concept.TOP_K, sampling.top_k),
+        (Concept.MIN_P, sampling.min_p),
+        (Concept.SEED, sampling.seed),
+        (Concept.PENALTIES, sampling.frequency_penalty or sampling.presence_penalty or None),
+        (Concept.REPETITION_PENALTY, sampling.repetition_penalty),
+        (Concept.STOP, request.stop or None),
+        (Concept.THINKING, request.thinking),
+        (Concept.VERBOSITY, request.verbosity or None),
+        (Concept.END_USER, request.end_user or None),
+        (Concept.SERVICE_TIER, None if request.service_tier in _USUAL_TIERS else request.service_tier),
+        (Concept.CACHE_KEY, request.cache_key or None),
+    )
+    yield from (concept for concept, value in given if value is not None)
+    if request.format is not None:
+        is_schema = request.format.kind is FormatKind.JSON_SCHEMA
+        yield Concept.JSON_SCHEMA if is_schema else Concept.JSON_OBJECT
+
+
+def _tools(request: Request) -> Iterator[Concept]:
+    if not request.tools:
+        return
+    yield Concept.TOOLS
+    if any(tool.is_free_form for tool in request.tools):
+        yield Concept.FREE_FORM_TOOLS
+    if any(tool.strict for tool in request.tools):
+        yield Concept.STRICT_TOOLS
+    choice = request.tool_choice
+    if choice is not None and choice.mode is ToolMode.NONE:
+        yield Concept.NO_TOOLS
+    elif choice is not None and choice.mode is ToolMode.REQUIRED:
+        yield Concept.FORCED_TOOLS
+    if choice is not None and len(choice.names) > 1:
+        yield Concept.ALLOWED_TOOLS
+    if request.parallel_tools is False:
+        yield Concept.PARALLEL_TOOLS
+
+
+def _block(block: Block, target: Api) -> Iterator[Concept]:
+    match block:
+        case Image(source=source):
+            yield from _media(source, Concept.IMAGE, Concept.IMAGE_URL)
+            if block.detail not in ("", "auto"):
+                yield Concept.IMAGE_DETAIL
+        case Audio():
+            yield Concept.AUDIO
+        case File(source=source):
+            yield from _media(source, Concept.FILE, Concept.FILE_URL)
+            if block.cites:
+                yield Concept.CITATIONS
+        case Reasoning() | Sealed() if block.issuer is not None and block.issuer is not target:
+            yield Concept.SEALED_REASONING
+        case Reasoning(issuer=None):
+            yield Concept.OLD_REASONING
+        case ToolResult(content=content):
+            if block.is_error:
+                yield Concept.TOOL_ERRORS
+            for inner in content:
+                if type(inner) is not Text:
+                    yield Concept.TOOL_MEDIA
+                    yield from _block(inner, target)
+        case _:
+            pass
+    if getattr(block, "cache", None) is not None:
+        yield Concept.CACHE_MARKS
+
+
+def _media(source: Media, concept: Concept, by_url: Concept) -> Iterator[Concept]:
+    if source.file_id:
+        yield Concept.HELD_MEDIA
+    yield by_url if source.url else concept
+
+
+def _has_calls(blocks: tuple[Block, ...]) -> bool:
+    return any(isinstance(block, ToolCall) for block in blocks)
+
+
+# --- what is brought into range ---------------------------------------------------------------------
+
+
+def _clamp(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    losses: list[Lost] = []
+    temperature = request.sampling.temperature
+    if temperature is not None and temperature < 0:
+        raise BadBody("temperature: below 0")
+    if temperature is not None and temperature > 1 and treatment(Concept.TEMPERATURE, target) is Treatment.CLAMPED:
+        losses.append(Lost("clamped", name_of(Concept.TEMPERATURE, fields), f"{temperature}->1.0"))
+        sampling = msgspec.structs.replace(request.sampling, temperature=1.0)
+        request = msgspec.structs.replace(request, sampling=sampling)
+    stop = _stops(request.stop, target)
+    if len(stop) < len(request.stop) and treatment(Concept.STOP, target) is not Treatment.DROPPED:
+        losses.append(Lost("clamped", name_of(Concept.STOP, fields), f"{len(request.stop)}->{len(stop)}"))
+        request = msgspec.structs.replace(request, stop=stop)
+    if only_hints(request, target):
+        losses.append(Lost("clamped", name_of(Concept.JSON_OBJECT, fields), "hint"))
+    if "claude" in request.model and target in CLAUDE_APIS:
+        request, dropped = constrain(request)
+        losses += (Lost("dropped", name_of(concept, fields)) for concept in dropped)
+    return request, losses
+
+
+def only_hints(request: Request, target: Api) -> bool:
+    """Whether the target has to be told in words that the answer is to be JSON."""
+    is_object = request.format is not None and request.format.kind is FormatKind.JSON_OBJECT
+    return is_object and treatment(Concept.JSON_OBJECT, target) is Treatment.CLAMPED
+
+
+def _stops(stop: tuple[str, ...], target: Api) -> tuple[str, ...]:
+    """Those that the target takes: none empty, for Anthropic none of white space, and no more than its limit."""
+    kept = tuple(one for one in stop if one and (target is not Api.ANTHROPIC_MESSAGES or one.strip()))
+    return kept[: {Api.OPENAI_CHAT: OPENAI_STOPS, Api.GEMINI: GEMINI_STOPS}.get(target, len(kept))]

@@ -1,0 +1,186 @@
+"""A whole Chat Completions answer, read and written."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from hashlib import blake2b
+from typing import Final
+
+from kinference.shapes.answers import Answer, Counts, Finish, Frame
+from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.json_text import dumps
+from kinference.shapes.usage import TOKENS_MAX
+from kinference.vocabulary import Api
+
+_FINISHES: Final[Mapping[object, Finish]] = {
+    "length": Finish.LENGTH,
+    "tool_calls": Finish.TOOLS,
+    "function_call": Finish.TOOLS,
+    "content_filter": Finish.REFUSAL,
+}
+_REASONS: Final = {Finish.LENGTH: "length", Finish.TOOLS: "tool_calls", Finish.REFUSAL: "content_filter"}
+
+
+def finish_of(reason: object, *, calls: bool) -> Finish:
+    """Why it ended; engines say `stop` also where they were made to call a tool."""
+    finish = _FINISHES.get(reason, Finish.STOP) if isinstance(reason, str) else Finish.STOP
+    return Finish.TOOLS if calls and finish is Finish.STOP else finish
+
+
+def reason_of(finish: Finish) -> str:
+    """What Chat calls it."""
+    return _REASONS.get(finish, "stop")
+
+
+def call_id(answer_id: str, number: int) -> str:
+    """An id for a call that came without one: the same for the same call of the same answer."""
+    return f"call_{blake2b(f'{answer_id}:{number}'.encode(), digest_size=12).hexdigest()}"
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def parse_answer(body: Json) -> Answer:
+    """Read an answer; whatever is not as it should be is passed over."""
+    choices = body.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    message = choice.get("message")
+    answer_id = text_in(body, "id")
+    blocks = tuple(_blocks(message if isinstance(message, dict) else {}, answer_id))
+    calls = any(isinstance(block, ToolCall) for block in blocks)
+    return Answer(
+        answer_id,
+        text_in(body, "model"),
+        blocks,
+        finish_of(choice.get("finish_reason"), calls=calls),
+        counts=counts_of(body.get("usage")),
+    )
+
+
+def text_in(members: Json, *names: str) -> str:
+    """The first of the members that is a string and not empty; "" when none is."""
+    values = (members.get(name) for name in names)
+    return next((value for value in values if isinstance(value, str) and value), "")
+
+
+def _blocks(message: Json, answer_id: str) -> Iterator[Block]:
+    if thought := text_in(message, "reasoning_content", "reasoning"):
+        yield Reasoning(thought)
+    if text := text_in(message, "content"):
+        yield Text(text)
+    if refusal := text_in(message, "refusal"):
+        yield Refusal(refusal)
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        calls = [{"function": message["function_call"]}] if isinstance(message.get("function_call"), dict) else []
+    for number, call in enumerate(calls):
+        if isinstance(call, dict):
+            yield _call(call, call_id(answer_id, number))
+
+
+def _call(call: Json, fallback: str) -> ToolCall:
+    custom = call.get("custom")
+    if isinstance(custom, dict):
+        name, text = text_in(custom, "name"), text_in(custom, "input")
+        return ToolCall(text_in(call, "id") or fallback, name, text, is_free_form=True)
+    function = call.get("function")
+    function = function if isinstance(function, dict) else {}
+    return ToolCall(text_in(call, "id") or fallback, text_in(function, "name"), arguments_of(function.get("arguments")))
+
+
+def arguments_of(value: object) -> str:
+    """The arguments as text, also where an engine gave them as an object."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else dumps(value).decode()
+
+
+def counts_of(usage: object) -> Counts:
+    """The usage of either OpenAI API."""
+    if not isinstance(usage, dict):
+        return Counts()
+    prompt = _object(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
+    completion = _object(usage.get("completion_tokens_details") or usage.get("output_tokens_details"))
+    return Counts(
+        prompt=count_in(usage, "prompt_tokens", "input_tokens"),
+        completion=count_in(usage, "completion_tokens", "output_tokens"),
+        cached=count_in(prompt, "cached_tokens"),
+        cache_written=count_in(prompt, "cache_write_tokens"),
+        reasoning=count_in(completion, "reasoning_tokens"),
+    )
+
+
+def count_in(members: Json, *names: str) -> int | None:
+    """The first of the members that is a number; 0 is one."""
+    for name in names:
+        value = members.get(name)
+        if isinstance(value, int | Decimal) and not isinstance(value, bool):
+            return int(max(0, min(value, TOKENS_MAX)))
+    return None
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def emit_answer(answer: Answer, frame: Frame) -> Json:
+    """The body."""
+    choice = {
+        "index": 0,
+        "message": _message(answer.blocks),
+        "logprobs": None,
+        "finish_reason": reason_of(answer.finish),
+    }
+    body: Json = {
+        "id": answer.id or f"chatcmpl-{frame.id}",
+        "object": "chat.completion",
+        "created": frame.created,
+        "model": answer.model,
+        "choices": [choice],
+    }
+    return body | ({"usage": usage_of(answer.counts)} if answer.counts != Counts() else {})
+
+
+def _message(blocks: tuple[Block, ...]) -> Json:
+    text = "".join(block.text for block in blocks if isinstance(block, Text))
+    refusal = "".join(block.text for block in blocks if isinstance(block, Refusal))
+    calls = [_written(block) for block in blocks if isinstance(block, ToolCall)]
+    message: Json = {"role": "assistant", "content": text or (None if calls else ""), "refusal": refusal or None}
+    if thought := "".join(block.text for block in blocks if isinstance(block, Reasoning)):
+        message["reasoning_content"] = thought
+    if signed := [signed_block(block) for block in blocks if is_signed(block)]:
+        message["thinking_blocks"] = signed
+    return message | ({"tool_calls": calls} if calls else {})
+
+
+def is_signed(block: Block) -> bool:
+    """Whether a thought is worth handing back to its issuer, who is the one whose blocks clients know."""
+    return isinstance(block, Reasoning | Sealed) and block.issuer is Api.ANTHROPIC_MESSAGES
+
+
+def signed_block(block: Block) -> Json:
+    """A thought as clients keep it for its issuer."""
+    if isinstance(block, Sealed):
+        return {"type": "redacted_thinking", "data": block.data}
+    assert isinstance(block, Reasoning), "only thoughts are signed"
+    return {"type": "thinking", "thinking": block.text, "signature": block.signature}
+
+
+def _written(call: ToolCall) -> Json:
+    if call.is_free_form:
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
+
+
+def usage_of(counts: Counts) -> Json:
+    """The usage object."""
+    prompt, completion = counts.prompt or 0, counts.completion or 0
+    usage: Json = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    details = {"cached_tokens": counts.cached, "cache_write_tokens": counts.cache_written}
+    if given := {name: count for name, count in details.items() if count is not None}:
+        usage["prompt_tokens_details"] = given
+    if counts.reasoning is not None:
+        usage["completion_tokens_details"] = {"reasoning_tokens": counts.reasoning}
+    return usage

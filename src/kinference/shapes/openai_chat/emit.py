@@ -1,0 +1,193 @@
+"""A request written as a Chat Completions body. The conversation comes last, so that turn N begins turn N+1."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kinference.shapes import media
+from kinference.shapes.ir import (
+    Audio,
+    Block,
+    File,
+    Format,
+    FormatKind,
+    Image,
+    Json,
+    Reasoning,
+    Refusal,
+    Request,
+    Role,
+    Sampling,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolMode,
+    ToolResult,
+    Turn,
+)
+
+_SAMPLING = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty")
+
+
+def emit_request(request: Request) -> Json:
+    """The body."""
+    body: Json = {"model": request.model}
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+        body |= _tool_rules(request)
+    if request.max_tokens is not None:
+        body["max_completion_tokens"] = request.max_tokens
+    body |= sampling(request.sampling, _SAMPLING)
+    if request.stop:
+        body["stop"] = list(request.stop)
+    if request.format is not None:
+        body["response_format"] = _format(request.format)
+    if request.thinking is not None:
+        body["reasoning_effort"] = request.thinking.effort.word
+    body |= identity(request)
+    if request.verbosity:
+        body["verbosity"] = request.verbosity
+    if request.is_streaming:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    body["messages"] = list(_messages(request))
+    return body
+
+
+def sampling(numbers: Sampling, names: Iterable[str]) -> Json:
+    """The numbers that were given, of those that the API has."""
+    return {name: value for name in names if (value := getattr(numbers, name)) is not None}
+
+
+def identity(request: Request) -> Json:
+    """Who asks, and at what price, in OpenAI's words."""
+    tier = "default" if request.service_tier.startswith("standard") else request.service_tier
+    given = {"safety_identifier": request.end_user, "prompt_cache_key": request.cache_key, "service_tier": tier}
+    return {name: value for name, value in given.items() if value}
+
+
+# --- tools ------------------------------------------------------------------------------------------
+
+
+def _tool(tool: Tool) -> Json:
+    described = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
+    if tool.is_free_form:
+        return {"type": "custom", "custom": described}
+    function: Json = {**described, "parameters": tool.schema or {"type": "object", "properties": {}}}
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return {"type": "function", "function": function}
+
+
+def _tool_rules(request: Request) -> Json:
+    rules: Json = {}
+    if request.tool_choice is not None:
+        rules["tool_choice"] = _choice(request.tool_choice)
+    if request.parallel_tools is not None:
+        rules["parallel_tool_calls"] = request.parallel_tools
+    return rules
+
+
+def _choice(choice: ToolChoice) -> str | Json:
+    functions = [{"type": "function", "function": {"name": name}} for name in choice.names]
+    if len(functions) == 1 and choice.mode is ToolMode.REQUIRED:
+        return functions[0]
+    if functions:
+        return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode.value, "tools": functions}}
+    return choice.mode.value
+
+
+def _format(form: Format) -> Json:
+    if form.kind is FormatKind.JSON_OBJECT:
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": schema_members(form)}
+
+
+def schema_members(form: Format) -> Json:
+    """Name, schema and what else was given, as both OpenAI APIs have them."""
+    members: Json = {"name": form.name or "answer", "schema": form.schema or {}}
+    if form.description:
+        members["description"] = form.description
+    if form.strict is not None:
+        members["strict"] = form.strict
+    return members
+
+
+# --- messages ---------------------------------------------------------------------------------------
+
+
+def _messages(request: Request) -> Iterator[Json]:
+    if request.system:
+        yield {"role": "system", "content": _parts(request.system)}
+    for turn in request.turns:
+        if turn.role is Role.ASSISTANT:
+            yield from _assistant(turn)
+        elif turn.role is Role.SYSTEM:
+            yield {"role": "system", "content": _parts(turn.blocks)}
+        else:
+            yield from _user(turn)
+
+
+def _assistant(turn: Turn) -> Iterator[Json]:
+    message: Json = {"role": "assistant"}
+    blocks = turn.blocks
+    said = [block for block in blocks if isinstance(block, Text | Refusal)]
+    calls = [_call(block) for block in blocks if isinstance(block, ToolCall)]
+    thought = "".join(block.text for block in blocks if isinstance(block, Reasoning) and block.issuer is None)
+    if not said and not calls:
+        return
+    message["content"] = _parts(said) if said else None
+    if thought:
+        message["reasoning_content"] = thought
+    if turn.name:
+        message["name"] = turn.name
+    if calls:
+        message["tool_calls"] = calls
+    yield message
+
+
+def _user(turn: Turn) -> Iterator[Json]:
+    """Results first, each a message of its own; what a result shows beside text follows them as the user's."""
+    shown: list[Block] = []
+    for block in turn.blocks:
+        if isinstance(block, ToolResult):
+            yield {"role": "tool", "tool_call_id": block.id, "content": result_text(block)}
+            shown += (inner for inner in block.content if not isinstance(inner, Text))
+    rest = [*shown, *(block for block in turn.blocks if not isinstance(block, ToolResult))]
+    if rest:
+        yield {"role": "user", "content": _parts(rest)} | ({"name": turn.name} if turn.name else {})
+
+
+def result_text(result: ToolResult) -> str:
+    """All the text of a tool's result."""
+    return "\n".join(block.text for block in result.content if isinstance(block, Text))
+
+
+def _call(call: ToolCall) -> Json:
+    if call.is_free_form:
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
+
+
+def _parts(blocks: Sequence[Block]) -> str | list[Json]:
+    if len(blocks) == 1 and isinstance(blocks[0], Text):
+        return blocks[0].text
+    return [_part(block) for block in blocks]
+
+
+def _part(block: Block) -> Json:
+    match block:
+        case Text():
+            return {"type": "text", "text": block.text}
+        case Refusal():
+            return {"type": "refusal", "refusal": block.text}
+        case Image():
+            image = {"url": media.to_url(block.source)} | ({"detail": block.detail} if block.detail else {})
+            return {"type": "image_url", "image_url": image}
+        case Audio():
+            kind = block.source.mime.removeprefix("audio/")
+            return {"type": "input_audio", "input_audio": {"data": block.source.data, "format": kind}}
+        case File(text=text) if text:
+            return {"type": "text", "text": f"{block.name}\n{text}" if block.name else text}
+        case File():
+            return {"type": "file", "file": {"filename": block.name or "file", "file_data": media.to_url(block.source)}}
+        case _:
+            raise AssertionError(f"{type(block).__name__} does not stand among parts")

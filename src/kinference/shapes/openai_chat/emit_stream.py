@@ -1,0 +1,114 @@
+"""Pieces of an answer written as Chat Completions chunks."""
+
+from kinference.shapes.answers import (
+    ArgumentsPiece,
+    Counted,
+    Counts,
+    Failed,
+    Finish,
+    Finished,
+    Frame,
+    Piece,
+    ReasoningEnd,
+    ReasoningPiece,
+    RefusalPiece,
+    Started,
+    TextPiece,
+    ToolBegun,
+)
+from kinference.shapes.ir import Json, Sealed
+from kinference.shapes.json_text import dumps
+from kinference.shapes.openai_chat.answer import reason_of, signed_block, usage_of
+from kinference.shapes.sse import emit
+from kinference.vocabulary import Api
+
+_DONE = emit("", b"[DONE]")
+
+
+class ChatStreamEmitter:
+    """Fed pieces, gives events; `finish` ends the stream well, `fail` does not."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._head: Json = {}
+        self._counts = Counts()
+        self._finish = Finish.STOP
+        self._silent: set[int] = set()  # calls without any arguments yet
+
+    def feed(self, piece: Piece) -> bytes:
+        """The event for one piece, b"" where it says nothing now."""
+        match piece:
+            case TextPiece():
+                return self._delta({"content": piece.text})
+            case ArgumentsPiece():
+                self._silent.discard(piece.call)
+                return self._call(piece.call, {"function": {"arguments": piece.text}})
+            case Started():
+                return self._start(piece)
+            case ReasoningPiece():
+                return self._delta({"reasoning_content": piece.text})
+            case ReasoningEnd() | Sealed():
+                return self._signed(piece)
+            case RefusalPiece():
+                return self._delta({"refusal": piece.text})
+            case ToolBegun():
+                self._silent.add(piece.call)
+                function = {"name": piece.name, "arguments": ""}
+                return self._call(piece.call, {"id": piece.id, "type": "function", "function": function})
+            case Counted():
+                self._counts = self._counts.later(piece.counts)
+            case Finished():
+                self._finish = piece.finish
+            case Failed():
+                return self.fail(piece.message, piece.kind)
+        return b""
+
+    def finish(self) -> bytes:
+        """The reason, the usage where it was asked for, and the mark of the end."""
+        rest = b"".join(self._call(call, {"function": {"arguments": "{}"}}) for call in sorted(self._silent))
+        rest += self._chunk([self._choice({}, reason_of(self._finish))])
+        if self._frame.wants_usage:
+            rest += self._chunk([], usage=usage_of(self._counts))
+        return rest + _DONE
+
+    def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:
+        """An error, and neither a reason nor the mark of the end."""
+        error = {"message": message, "type": kind or "server_error", "param": None, "code": code}
+        return emit("", dumps({"error": error}))
+
+    def keep_alive(self) -> bytes:
+        """Says that the stream lives."""
+        return b": keep-alive\n\n"
+
+    def _start(self, piece: Started) -> bytes:
+        self._counts = self._counts.later(piece.counts)
+        self._head = {
+            "id": piece.id or f"chatcmpl-{self._frame.id}",
+            "object": "chat.completion.chunk",
+            "created": self._frame.created,
+            "model": piece.model,
+        }
+        return self._delta({"role": "assistant", "content": ""})
+
+    def _call(self, number: int, members: Json) -> bytes:
+        return self._delta({"tool_calls": [{"index": number, **members}]})
+
+    def _signed(self, piece: ReasoningEnd | Sealed) -> bytes:
+        """A signature goes with its block's text, which the client has seen already: it keeps only the seal."""
+        if piece.issuer is not Api.ANTHROPIC_MESSAGES:
+            return b""
+        if isinstance(piece, Sealed):
+            return self._delta({"thinking_blocks": [signed_block(piece)]})
+        return self._delta({"thinking_blocks": [{"type": "thinking", "signature": piece.signature}]})
+
+    def _delta(self, delta: Json) -> bytes:
+        return self._chunk([self._choice(delta, None)])
+
+    def _choice(self, delta: Json, reason: str | None) -> Json:
+        return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+
+    def _chunk(self, choices: list[Json], usage: Json | None = None) -> bytes:
+        chunk = {**self._head, "choices": choices}
+        if self._frame.wants_usage:
+            chunk["usage"] = usage
+        return b"data: " + dumps(chunk) + b"\n\n"

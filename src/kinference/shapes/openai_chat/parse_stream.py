@@ -1,0 +1,142 @@
+"""A stream of Chat Completions chunks taken apart, from engines that agree on little but its outline."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kinference.shapes.answers import (
+    ArgumentsPiece,
+    Counted,
+    Failed,
+    Finished,
+    Piece,
+    ReasoningPiece,
+    RefusalPiece,
+    Started,
+    TextPiece,
+    ToolBegun,
+)
+from kinference.shapes.ir import Json
+from kinference.shapes.json_text import loads
+from kinference.shapes.openai_chat.answer import arguments_of, call_id, counts_of, finish_of, text_in
+from kinference.shapes.scan import BadBody
+from kinference.shapes.sse import Event
+
+_DONE: Final = b"[DONE]"
+
+
+class ChatStreamParser:
+    """Fed events, gives pieces."""
+
+    def __init__(self) -> None:
+        self._calls = _Calls()
+        self._answer_id = ""
+        self._is_started = False
+        self._is_finished = False
+        self.is_complete = False
+        """Either sign of a good end was seen: a finish reason, or `[DONE]`."""
+        self.is_over = False
+
+    def feed(self, event: Event) -> list[Piece]:
+        """What one event means."""
+        if event.data == _DONE:
+            self.is_complete = self.is_over = True
+            return self.close()
+        try:
+            chunk = loads(event.data) if event.data else {}
+        except BadBody:
+            return []
+        return list(self._chunk(chunk)) if isinstance(chunk, dict) and chunk else []
+
+    def close(self) -> list[Piece]:
+        """The stream has ended: the reason, where only `[DONE]` told the end."""
+        if self.is_complete and not self._is_finished:
+            self._is_finished = True
+            return [Finished(finish_of(None, calls=self._calls.count > 0))]
+        return []
+
+    def _chunk(self, chunk: Json) -> Iterator[Piece]:
+        error = chunk.get("error")
+        if error or chunk.get("object") == "error":
+            yield failure_of(error if isinstance(error, dict) else chunk)
+            return
+        usage = chunk.get("usage")
+        if not self._is_started:
+            self._is_started = True
+            self._answer_id = text_in(chunk, "id")
+            yield Started(self._answer_id, text_in(chunk, "model"), counts_of(usage))
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict) and choice.get("index", 0) == 0:
+                yield from self._choice(choice)
+        if isinstance(usage, dict):
+            yield Counted(counts_of(usage))
+
+    def _choice(self, choice: Json) -> Iterator[Piece]:
+        delta = choice.get("delta")
+        if isinstance(delta, dict):
+            if thought := text_in(delta, "reasoning_content", "reasoning"):
+                yield ReasoningPiece(thought)
+            if text := text_in(delta, "content"):
+                yield TextPiece(text)
+            if refusal := text_in(delta, "refusal"):
+                yield RefusalPiece(refusal)
+            calls = delta.get("tool_calls")
+            for position, call in enumerate(calls if isinstance(calls, list) else ()):
+                if isinstance(call, dict):
+                    yield from self._calls.feed(call, position, self._answer_id)
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            self._is_finished = self.is_complete = True
+            yield Finished(finish_of(reason, calls=self._calls.count > 0))
+
+
+class _Calls:
+    """Which call a fragment belongs to: by index, else by id, else the last one; and what came before its name."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[int | str, int] = {}
+        self._ids: list[str] = []
+        self._waiting: dict[int, str] = {}  # arguments of calls whose name has not come yet
+        self._last = -1
+
+    @property
+    def count(self) -> int:
+        return len(self._ids)
+
+    def feed(self, call: Json, position: int, answer_id: str) -> Iterator[Piece]:
+        function = call.get("function") or call.get("custom")
+        function = function if isinstance(function, dict) else {}
+        number = self._number(call, position, has_name=bool(function.get("name")))
+        if number == len(self._ids):
+            self._ids.append(text_in(call, "id") or call_id(answer_id, number))
+            self._waiting[number] = ""
+        self._last = number
+        text = arguments_of(function.get("arguments", function.get("input")))
+        if number not in self._waiting:
+            if text:
+                yield ArgumentsPiece(number, text)
+            return
+        self._waiting[number] += text
+        if name := text_in(function, "name"):
+            yield from self._begin(number, name, is_free_form="custom" in call)
+
+    def _begin(self, number: int, name: str, *, is_free_form: bool) -> Iterator[Piece]:
+        yield ToolBegun(number, self._ids[number], name, is_free_form)
+        if text := self._waiting.pop(number):
+            yield ArgumentsPiece(number, text)
+
+    def _number(self, call: Json, position: int, *, has_name: bool) -> int:
+        index, given = call.get("index"), text_in(call, "id")
+        if not isinstance(index, int):
+            if not given and not has_name and self._last >= 0:
+                return self._last
+            return self._by_key.setdefault(given or f"{len(self._ids)}/{position}", len(self._ids))
+        known = self._by_key.get(index)
+        if known is None or (has_name and given and given != self._ids[known]):  # all under one index, by their ids
+            known = self._by_key[index] = len(self._ids)
+        return known
+
+
+def failure_of(error: Json) -> Failed:
+    """What an error says."""
+    return Failed(text_in(error, "message") or "the destination reported an error", text_in(error, "type"))

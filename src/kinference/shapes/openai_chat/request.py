@@ -1,0 +1,199 @@
+"""A Chat Completions request read into the one representation."""
+
+from collections.abc import Iterator, Sequence
+
+from kinference.shapes import media
+from kinference.shapes.extras import extras
+from kinference.shapes.ir import (
+    Audio,
+    Block,
+    CacheMark,
+    File,
+    Image,
+    Json,
+    Media,
+    Reasoning,
+    Refusal,
+    Request,
+    Role,
+    Sampling,
+    Sealed,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from kinference.shapes.json_text import bool_of, count_of, list_of, number_of, object_of, string_of, strings_of
+from kinference.shapes.openai_chat.fields import DEFAULTS, FIELDS
+from kinference.shapes.openai_chat.settings import effort_of, format_of, tool_choice_of, tools_of
+from kinference.shapes.scan import BadBody
+from kinference.vocabulary import Api
+
+_SYSTEM = ("system", "developer")
+
+
+def parse_request(body: Json) -> Request:
+    """Read a request. Raises BadBody."""
+    turns = list(_turns(list_of(body.get("messages"), "messages")))
+    leading = next((at for at, turn in enumerate(turns) if turn.role is not Role.SYSTEM), len(turns))
+    stream_options = object_of(body.get("stream_options") or {}, "stream_options")
+    tools, choice = tools_of(body), tool_choice_of(body)
+    return Request(
+        model=string_of(body.get("model"), "model"),
+        system=tuple(block for turn in turns[:leading] for block in turn.blocks if isinstance(block, Text)),
+        turns=tuple(turns[leading:]),
+        tools=tools,
+        tool_choice=choice if tools else None,
+        parallel_tools=bool_of(body.get("parallel_tool_calls"), "parallel_tool_calls"),
+        max_tokens=_cap(body),
+        sampling=sampling_of(body),
+        stop=strings_of(body.get("stop"), "stop"),
+        thinking=effort_of(body.get("reasoning_effort"), "reasoning_effort"),
+        format=format_of(body.get("response_format")),
+        is_streaming=bool(bool_of(body.get("stream"), "stream")),
+        wants_usage=stream_options.get("include_usage") is True,
+        end_user=string_of(body.get("safety_identifier") or body.get("user"), "user"),
+        service_tier=string_of(body.get("service_tier"), "service_tier"),
+        cache_key=string_of(body.get("prompt_cache_key"), "prompt_cache_key"),
+        verbosity=string_of(body.get("verbosity"), "verbosity"),
+        extras=tuple(extras(body, FIELDS, "", DEFAULTS)),
+    )
+
+
+def sampling_of(body: Json) -> Sampling:
+    """The numbers that shape sampling, under OpenAI's names and those that engines add."""
+    return Sampling(**{name: number_of(body.get(name), name) for name in Sampling.__struct_fields__})
+
+
+def _cap(body: Json) -> int | None:
+    name = "max_completion_tokens" if body.get("max_completion_tokens") is not None else "max_tokens"
+    return count_of(body.get(name), name)
+
+
+# --- messages ---------------------------------------------------------------------------------------
+
+
+def _turns(messages: Sequence[object]) -> Iterator[Turn]:
+    if not messages:
+        raise BadBody("messages: empty; the body has to carry its prompt")
+    last_function_call = ""
+    for at, value in enumerate(messages):
+        where = f"messages[{at}]"
+        message = object_of(value, where)
+        role, name = message.get("role"), message.get("name") or ""
+        if role == "user":
+            yield Turn(Role.USER, _content(message.get("content"), where), string_of(name, where))
+        elif role == "assistant":
+            if message.get("function_call"):
+                last_function_call = f"call_fn_{at}"
+            yield Turn(Role.ASSISTANT, tuple(_assistant(message, where, last_function_call)), string_of(name, where))
+        elif role == "tool":
+            call = string_of(message.get("tool_call_id"), f"{where}.tool_call_id")
+            yield Turn(Role.USER, (ToolResult(call, _content(message.get("content"), where), cache=_mark(message)),))
+        elif role == "function":
+            yield Turn(Role.USER, (ToolResult(last_function_call, _content(message.get("content"), where)),))
+        elif role in _SYSTEM:
+            yield Turn(Role.SYSTEM, _content(message.get("content"), where), string_of(name, where))
+        else:
+            raise BadBody(f"{where}.role: unknown; give system, developer, user, assistant or tool")
+
+
+def _assistant(message: Json, where: str, function_call: str) -> Iterator[Block]:
+    if message.get("audio"):
+        raise BadBody(f"{where}.audio: earlier audio answers are held by their provider and cannot go to another")
+    yield from _thoughts(message, where)
+    yield from _content(message.get("content"), where)
+    if refusal := message.get("refusal"):
+        yield Refusal(string_of(refusal, f"{where}.refusal"))
+    for at, call in enumerate(list_of(message.get("tool_calls"), f"{where}.tool_calls")):
+        yield _call(object_of(call, f"{where}.tool_calls[{at}]"), f"{where}.tool_calls[{at}]")
+    if old := message.get("function_call"):
+        old = object_of(old, f"{where}.function_call")
+        yield ToolCall(function_call, string_of(old.get("name"), where), string_of(old.get("arguments"), where))
+
+
+def _call(call: Json, where: str) -> ToolCall:
+    call_id = string_of(call.get("id"), f"{where}.id")
+    if "custom" in call:
+        custom = object_of(call["custom"], f"{where}.custom")
+        text = string_of(custom.get("input"), f"{where}.custom.input")
+        return ToolCall(call_id, string_of(custom.get("name"), where), text, is_free_form=True)
+    function = object_of(call.get("function"), f"{where}.function")
+    arguments = string_of(function.get("arguments"), f"{where}.function.arguments")
+    return ToolCall(call_id, string_of(function.get("name"), f"{where}.function.name"), arguments)
+
+
+def _thoughts(message: Json, where: str) -> Iterator[Block]:
+    """Signed blocks where the client kept them, else the plain text of what was thought."""
+    blocks = list_of(message.get("thinking_blocks"), f"{where}.thinking_blocks")
+    for block in blocks:
+        thought = object_of(block, f"{where}.thinking_blocks")
+        if thought.get("type") == "redacted_thinking":
+            yield Sealed(string_of(thought.get("data"), where), Api.ANTHROPIC_MESSAGES)
+        else:
+            signature = string_of(thought.get("signature"), where)
+            issuer = Api.ANTHROPIC_MESSAGES if signature else None
+            yield Reasoning(string_of(thought.get("thinking"), where), signature, issuer)
+    plain = message.get("reasoning_content") or message.get("reasoning")
+    if plain and isinstance(plain, str) and not blocks:
+        yield Reasoning(plain)
+
+
+def _content(content: object, where: str) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    parts = list_of(content, f"{where}.content")
+    blocks = (_part(part, f"{where}.content[{at}]") for at, part in enumerate(parts))
+    return tuple(block for block in blocks if not isinstance(block, Text) or block.text)
+
+
+def _part(value: object, where: str) -> Block:
+    if isinstance(value, str):
+        return Text(value)
+    part = object_of(value, where)
+    match part.get("type"):
+        case "text":
+            return Text(string_of(part.get("text"), f"{where}.text"), _mark(part))
+        case "image_url":
+            return _image(part, where)
+        case "input_audio":
+            audio = object_of(part.get("input_audio"), f"{where}.input_audio")
+            data = media.plain_base64(string_of(audio.get("data"), where), where)
+            return Audio(Media(mime=f"audio/{string_of(audio.get('format'), where) or 'wav'}", data=data))
+        case "file":
+            return _file(object_of(part.get("file"), f"{where}.file"), where, _mark(part))
+        case "refusal":
+            return Refusal(string_of(part.get("refusal"), f"{where}.refusal"))
+        case _:
+            raise BadBody(f"{where}.type: unknown; give text, image_url, input_audio or file")
+
+
+def _image(part: Json, where: str) -> Image:
+    image = part.get("image_url")
+    if isinstance(image, str):  # as some clients write it
+        image = {"url": image}
+    image = object_of(image, f"{where}.image_url")
+    source = media.image(media.from_url(string_of(image.get("url"), f"{where}.image_url.url"), where), where)
+    return Image(source, string_of(image.get("detail"), f"{where}.image_url.detail"), _mark(part))
+
+
+def _file(file: Json, where: str, mark: CacheMark | None) -> File:
+    name = string_of(file.get("filename"), f"{where}.file.filename")
+    if file_id := file.get("file_id"):
+        return File(Media(file_id=string_of(file_id, f"{where}.file.file_id")), name, cache=mark)
+    data = string_of(file.get("file_data"), f"{where}.file.file_data")
+    source = media.from_url(data, where) if data[:5].lower() == "data:" else _bare(data, where)
+    if source.mime.startswith("text/"):
+        return File(Media(), name, media.decoded_text(source.data, where), cache=mark)
+    return File(source, name, cache=mark)
+
+
+def _bare(data: str, where: str) -> Media:
+    plain = media.plain_base64(data, where)
+    return Media(mime=media.true_type(plain) or "application/pdf", data=plain)
+
+
+def _mark(part: Json) -> CacheMark | None:
+    """A cache mark in Anthropic's spelling, which clients of many gateways use, or in OpenAI's."""
+    mark = part.get("cache_control") or part.get("prompt_cache_breakpoint")
+    return CacheMark(string_of(mark.get("ttl"), "ttl")) if isinstance(mark, dict) else None

@@ -1,0 +1,134 @@
+"""Tools as a destination takes them, and their calls as the client knows them: names within the destination's alphabet,
+and free-form tools as functions of one string.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kinference.shapes.answers import ArgumentsPiece, Finished, Piece, ToolBegun
+from kinference.shapes.ir import Block, Json, Request, Tool, ToolCall, ToolResult
+from kinference.shapes.json_text import as_object, dumps
+
+NAME_MAX: Final = 64
+INPUT: Final[Json] = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+"""The schema of a free-form tool where there are only functions."""
+
+_BAD = re.compile(r"[^a-zA-Z0-9_-]")
+_DIGEST_CHARS = 8
+
+
+class Tooling(msgspec.Struct, frozen=True):
+    """What was changed about the tools of one request, so that its answer can be changed back."""
+
+    names: Mapping[str, str] = {}
+    """The destination's names that differ, and the client's."""
+    free_form: frozenset[str] = frozenset()
+    """Tools, by the client's name, whose input is text to the client and an object to the destination."""
+
+
+def fit_tools(request: Request, *, wraps: bool) -> tuple[Request, Tooling]:
+    """The request with names that every API takes, free-form tools as functions where `wraps`, and how to go back."""
+    names = _safe_names(request)
+    free_form = frozenset(tool.name for tool in request.tools if tool.is_free_form) if wraps else frozenset()
+    tooling = Tooling({safe: name for name, safe in names.items()}, free_form)
+    if not names and not free_form and not _has_bad_ids(request):
+        return request, tooling
+    choice = request.tool_choice
+    if choice is not None:
+        choice = replace(choice, names=tuple(names.get(name, name) for name in choice.names))
+    tools = tuple(_tool(tool, names, tool.name in free_form) for tool in request.tools)
+    turns = tuple(
+        replace(turn, blocks=tuple(_block(block, names, wraps) for block in turn.blocks)) for turn in request.turns
+    )
+    return replace(request, tools=tools, tool_choice=choice, turns=turns), tooling
+
+
+def safe_id(name: str) -> str:
+    """An id within every API's alphabet and length; one that is so already stays as it is."""
+    plain = _BAD.sub("_", name)
+    if plain == name and len(name) <= NAME_MAX:
+        return name
+    digest = blake2b(name.encode("utf-8", "replace"), digest_size=_DIGEST_CHARS // 2).hexdigest()
+    return f"{plain[: NAME_MAX - _DIGEST_CHARS - 1]}_{digest}"
+
+
+def _safe_names(request: Request) -> dict[str, str]:
+    called = (block.name for turn in request.turns for block in turn.blocks if isinstance(block, ToolCall))
+    names = dict.fromkeys((*(tool.name for tool in request.tools), *called))
+    return {name: safe for name in names if (safe := safe_id(name)) != name}
+
+
+def _has_bad_ids(request: Request) -> bool:
+    return any(
+        isinstance(block, ToolCall | ToolResult) and safe_id(block.id) != block.id
+        for turn in request.turns
+        for block in turn.blocks
+    )
+
+
+def _tool(tool: Tool, names: Mapping[str, str], wraps: bool) -> Tool:
+    tool = replace(tool, name=names.get(tool.name, tool.name))
+    return replace(tool, is_free_form=False, schema=INPUT) if wraps else tool
+
+
+def _block(block: Block, names: Mapping[str, str], wraps: bool) -> Block:
+    match block:
+        case ToolCall():
+            block = replace(block, id=safe_id(block.id), name=names.get(block.name, block.name))
+            if not wraps or not block.is_free_form:
+                return block
+            return replace(block, arguments=dumps({"input": block.arguments}).decode(), is_free_form=False)
+        case ToolResult():
+            return replace(block, id=safe_id(block.id))
+        case _:
+            return block
+
+
+class ToolRestorer:
+    """Changes the calls of an answer back into what the client knows."""
+
+    def __init__(self, tooling: Tooling) -> None:
+        self._tooling = tooling
+        self._held: dict[int, str] = {}
+
+    def call(self, block: Block) -> Block:
+        """A whole call; any other block stays."""
+        if not isinstance(block, ToolCall):
+            return block
+        name = self._tooling.names.get(block.name, block.name)
+        if name not in self._tooling.free_form:
+            return replace(block, name=name)
+        return replace(block, name=name, arguments=_unwrapped(block.arguments), is_free_form=True)
+
+    def pieces(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """The pieces of a stream. The input of a free-form tool comes when it is whole."""
+        for piece in pieces:
+            match piece:
+                case ToolBegun():
+                    name = self._tooling.names.get(piece.name, piece.name)
+                    is_free_form = name in self._tooling.free_form
+                    if is_free_form:
+                        self._held[piece.call] = ""
+                    yield replace(piece, name=name, is_free_form=is_free_form)
+                case ArgumentsPiece() if piece.call in self._held:
+                    self._held[piece.call] += piece.text
+                case Finished():
+                    yield from self._whole()
+                    yield piece
+                case _:
+                    yield piece
+
+    def _whole(self) -> Iterator[Piece]:
+        for call, text in self._held.items():
+            yield ArgumentsPiece(call, _unwrapped(text))
+        self._held.clear()
+
+
+def _unwrapped(arguments: str) -> str:
+    text = (as_object(arguments) or {}).get("input")
+    return text if isinstance(text, str) else arguments

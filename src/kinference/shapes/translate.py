@@ -1,0 +1,122 @@
+"""From one API to another: the request for the destination, and what its answer needs on the way back.
+
+Nothing here is pairwise: each API is read into the one representation and written from it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kinference.shapes import anthropic_messages, openai_chat
+from kinference.shapes.concepts import Concept, Treatment, treatment
+from kinference.shapes.dialects import Client, Destination, Reader
+from kinference.shapes.ir import Request, Text
+from kinference.shapes.json_text import dumps, is_mended, loads, object_of
+from kinference.shapes.loss import fit, only_hints
+from kinference.shapes.lost import Lost
+from kinference.shapes.tooling import Tooling, fit_tools
+from kinference.vocabulary import Api, Loss, Need
+
+CLIENTS: Final[Mapping[Api, Client]] = {
+    Api.OPENAI_CHAT: openai_chat.CLIENT,
+    Api.ANTHROPIC_MESSAGES: anthropic_messages.CLIENT,
+}
+DESTINATIONS: Final[Mapping[Api, Destination]] = {
+    Api.OPENAI_CHAT: openai_chat.DESTINATION,
+    Api.ANTHROPIC_MESSAGES: anthropic_messages.DESTINATION,
+}
+JSON_HINT: Final = "Answer with one JSON object and nothing else: no text around it and no code fence."
+
+
+class Way(msgspec.Struct, frozen=True):
+    """What a translation is between, and for whom."""
+
+    client: Api
+    destination: Api
+    model: str
+    """What the destination calls it."""
+    loss: Loss = Loss.WARN
+    streams: bool = False
+    """Known to be a stream, also where only the client's path says so."""
+
+
+class Return(msgspec.Struct, frozen=True):
+    """What an answer needs on its way back."""
+
+    client: Api
+    destination: Api
+    model: str
+    is_streaming: bool
+    wants_usage: bool
+    tooling: Tooling
+    is_bare_json: bool
+    """The answer was asked to be JSON in words alone, which models like to put into a fence."""
+    echo: Mapping[str, Any]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A translation that can be done."""
+
+    request: Request
+    losses: tuple[Lost, ...]
+    back: Return
+
+
+def translates(client: Api, destination: Api) -> bool:
+    """Whether there is a way from one API to the other."""
+    return client in CLIENTS and destination.shape in DESTINATIONS
+
+
+_REACHES: Final[Mapping[Api, frozenset[Api]]] = {
+    client: frozenset(api for api in Api if translates(client, api)) for client in CLIENTS
+}
+_UNTRANSLATABLE: Final = frozenset({Need.LOGPROBS, Need.SEVERAL_ANSWERS, Need.LOGIT_BIAS, Need.TOKEN_PROMPT})
+
+
+def reaches(client: Api, needs: frozenset[Need]) -> frozenset[Api]:
+    """The APIs to which a request with these needs can be translated, as far as its needs tell."""
+    if needs & _UNTRANSLATABLE:
+        return frozenset()
+    apis = _REACHES.get(client, frozenset())
+    if Need.AUDIO in needs:
+        return frozenset(api for api in apis if treatment(Concept.AUDIO, api.shape) is not Treatment.REFUSED)
+    return apis
+
+
+def plan(body: bytes, way: Way) -> Plan:
+    """Read a request and fit it to the destination's API. Raises BadBody, and Untranslatable among them."""
+    client, shape = CLIENTS[way.client], way.destination.shape
+    fields = object_of(loads(body), "body")
+    request = client.parse_request(fields)
+    request = replace(request, model=way.model, is_streaming=request.is_streaming or way.streams)
+    request, losses = fit(request, client.fields, shape, way.loss)
+    if is_mended(body):
+        losses = (*losses, Lost("replaced", "lone surrogates"))
+    is_hinted = only_hints(request, shape)
+    if is_hinted:
+        request = replace(request, system=(*request.system, Text(JSON_HINT)))
+    wraps = treatment(Concept.FREE_FORM_TOOLS, shape) is Treatment.MAPPED
+    request, tooling = fit_tools(request, wraps=wraps)
+    back = Return(
+        way.client,
+        shape,
+        way.model,
+        request.is_streaming,
+        request.wants_usage,
+        tooling,
+        is_hinted,
+        {name: fields[name] for name in client.echoed if name in fields},
+    )
+    return Plan(request, () if way.loss is Loss.SILENT else losses, back)
+
+
+def reader_of(back: Return) -> Reader:
+    """What cuts the destination's stream into events."""
+    return DESTINATIONS[back.destination].reader()
+
+
+def emit(planned: Plan) -> bytes:
+    """The body for the destination. Raises Untranslatable."""
+    return dumps(DESTINATIONS[planned.back.destination].emit_request(planned.request))

@@ -1,0 +1,168 @@
+"""A destination's answer turned into the client's API: whole, and event by event."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from kinference.shapes.answers import (
+    Answer,
+    ArgumentsPiece,
+    Counted,
+    Counts,
+    Failed,
+    Finish,
+    Finished,
+    Frame,
+    Piece,
+    ReasoningEnd,
+    ReasoningPiece,
+    RefusalPiece,
+    Started,
+    TextPiece,
+    ToolBegun,
+)
+from kinference.shapes.ir import Block, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.json_text import dumps, loads
+from kinference.shapes.scan import BadBody
+from kinference.shapes.sse import Event
+from kinference.shapes.tooling import ToolRestorer
+from kinference.shapes.translate import CLIENTS, DESTINATIONS, Return
+
+_FENCE: Final = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_CONTENT = (TextPiece, ReasoningPiece, RefusalPiece, ToolBegun, ArgumentsPiece)
+
+
+class NoAnswer(ValueError):
+    """What a destination sent as a whole answer is none."""
+
+
+def read_answer(back: Return, body: bytes) -> Answer:
+    """A whole answer as the client is to have it. Raises NoAnswer."""
+    try:
+        fields = loads(body)
+    except BadBody as error:
+        raise NoAnswer(str(error)) from None
+    if not isinstance(fields, dict):
+        raise NoAnswer("the answer is no JSON object")
+    answer = DESTINATIONS[back.destination].parse_answer(fields)
+    if not answer.blocks and not answer.counts.completion and answer.finish is Finish.STOP:
+        raise NoAnswer("the answer is empty")
+    restorer = ToolRestorer(back.tooling)
+    blocks = tuple(_unfenced(restorer.call(block), back) for block in answer.blocks)
+    return replace(answer, blocks=blocks, model=answer.model or back.model)
+
+
+def write_answer(back: Return, answer: Answer, frame: Frame) -> bytes:
+    """The body for a client that wants its answer whole."""
+    return dumps(CLIENTS[back.client].emit_answer(answer, frame))
+
+
+def write_stream(back: Return, answer: Answer, frame: Frame) -> bytes:
+    """The whole stream for a client that wants one, of an answer that came whole."""
+    emitter = CLIENTS[back.client].stream(frame)
+    return b"".join(map(emitter.feed, pieces_of(answer))) + emitter.finish()
+
+
+def pieces_of(answer: Answer) -> Iterator[Piece]:
+    """A whole answer as the pieces of a stream."""
+    yield Started(answer.id, answer.model, answer.counts)
+    calls = 0
+    for block in answer.blocks:
+        match block:
+            case Text():
+                yield TextPiece(block.text)
+            case Refusal():
+                yield RefusalPiece(block.text)
+            case Reasoning():
+                yield ReasoningPiece(block.text)
+                yield ReasoningEnd(block.signature, block.issuer)
+            case Sealed():
+                yield block
+            case ToolCall():
+                yield ToolBegun(calls, block.id, block.name, block.is_free_form)
+                yield ArgumentsPiece(calls, block.arguments)
+                calls += 1
+    yield Counted(answer.counts)
+    yield Finished(answer.finish, answer.stop_sequence)
+
+
+def _unfenced(block: Block, back: Return) -> Block:
+    if back.is_bare_json and isinstance(block, Text) and (fenced := _FENCE.fullmatch(block.text)):
+        return Text(fenced[1])
+    return block
+
+
+class StreamTranslation:
+    """One stream on its way back."""
+
+    def __init__(self, back: Return, frame: Frame) -> None:
+        self._model = back.model
+        self._parser = DESTINATIONS[back.destination].stream()
+        self._restorer = ToolRestorer(back.tooling)
+        self._emitter = CLIENTS[back.client].stream(frame)
+        self._is_started = False
+        self.is_ended = False
+        """The client has had the last event."""
+        self.is_failed = False
+        """The destination itself reported an error."""
+        self.counts = Counts()
+        self.content_pieces = 0
+        """How many pieces carried content: an estimate of the tokens when no usage comes."""
+
+    def feed(self, event: Event) -> bytes:
+        """What one event is to the client."""
+        if self.is_ended:
+            return b""
+        written = self._write(self._parser.feed(event))
+        return written + self._end() if self._parser.is_over and not self.is_ended else written
+
+    def close(self) -> bytes:
+        """The destination ended its stream: the rest, where it ended well."""
+        if self.is_ended or not self._parser.is_complete:
+            return b""
+        written = self._write(self._parser.close())
+        return written + self._end()
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing more is owed to the client but what `close` gives."""
+        return self.is_ended or self._parser.is_complete
+
+    def fail(self, message: str, code: str) -> bytes:
+        """The stream broke off."""
+        self.is_ended = True
+        return self._emitter.fail(message, code=code)
+
+    def keep_alive(self) -> bytes:
+        """Says that the stream lives."""
+        return b"" if self.is_ended else self._emitter.keep_alive()
+
+    def _write(self, pieces: Iterable[Piece]) -> bytes:
+        return b"".join(map(self._piece, self._restorer.pieces(pieces)))
+
+    def _piece(self, piece: Piece) -> bytes:
+        if isinstance(piece, Failed):
+            self.is_ended = self.is_failed = True
+            return self._emitter.feed(piece)
+        begun = b""
+        if isinstance(piece, Started):
+            if self._is_started:
+                return b""
+            piece = replace(piece, model=piece.model or self._model)
+            self.counts = self.counts.later(piece.counts)
+        elif not self._is_started:
+            begun = self._emitter.feed(Started(model=self._model))
+        self._is_started = True
+        if isinstance(piece, Counted):
+            self.counts = self.counts.later(piece.counts)
+        elif isinstance(piece, _CONTENT):
+            self.content_pieces += 1
+        return begun + self._emitter.feed(piece)
+
+    def _end(self) -> bytes:
+        """A good end, and a beginning before it where nothing came between."""
+        self.is_ended = True
+        begun = b"" if self._is_started else self._emitter.feed(Started(model=self._model))
+        return begun + self._emitter.finish()

@@ -1,0 +1,160 @@
+"""Official clients of one API served by a provider of another, between real sockets."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
+
+from kinference.sim.options import EngineOptions
+from kinference.sim.serving import serve_engine
+from kinference.vocabulary import Api
+from tests.integration.gateway.harness import (
+    EVENT_HEAD,
+    LAST_CHUNK,
+    MODEL,
+    MakeGateway,
+    RawUpstream,
+    Rig,
+    answering,
+    http_chunk,
+    json_answer,
+)
+
+CHAT, MESSAGES = Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES
+CHAT_BODY = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "seed": 1}).encode()
+MESSAGES_BODY = json.dumps({"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}).encode()
+
+
+@asynccontextmanager
+async def provided(gateway: MakeGateway, api: Api) -> AsyncIterator[Rig]:
+    """A gateway in front of a provider that speaks one API alone."""
+    options = EngineOptions(("theirs",), speed=100.0, output_tokens=12)
+    async with serve_engine(options) as engine, gateway(provider=(engine.port, api)) as rig:
+        yield rig
+
+
+@asynccontextmanager
+async def scripted(gateway: MakeGateway, api: Api, *parts: bytes) -> AsyncIterator[tuple[Rig, RawUpstream]]:
+    """A gateway in front of a provider that answers with these bytes."""
+    async with RawUpstream(answering(*parts)).listening() as upstream, gateway(provider=(upstream.port, api)) as rig:
+        yield rig, upstream
+
+
+def openai_client(rig: Rig) -> AsyncOpenAI:
+    return AsyncOpenAI(
+        base_url=f"http://127.0.0.1:{rig.port}/v1", api_key="x", max_retries=0, _strict_response_validation=True
+    )
+
+
+def anthropic_client(rig: Rig) -> AsyncAnthropic:
+    return AsyncAnthropic(
+        base_url=f"http://127.0.0.1:{rig.port}", api_key="x", max_retries=0, _strict_response_validation=True
+    )
+
+
+async def test_the_openai_client_is_served_by_messages(gateway: MakeGateway) -> None:
+    async with provided(gateway, MESSAGES) as rig, openai_client(rig) as client:
+        answer = await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hi"}])
+        assert answer.choices[0].message.content
+        assert answer.usage is not None
+        assert answer.usage.completion_tokens == 12
+        stream = await client.chat.completions.create(
+            model=MODEL,
+            messages=[{"role": "user", "content": "hi"}],
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        chunks = [chunk async for chunk in stream]
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert chunks[-2].choices[0].finish_reason is not None
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.completion_tokens == 12
+
+
+async def test_the_anthropic_client_is_served_by_chat(gateway: MakeGateway) -> None:
+    async with provided(gateway, CHAT) as rig, anthropic_client(rig) as client:
+        answer = await client.messages.create(model=MODEL, max_tokens=12, messages=[{"role": "user", "content": "hi"}])
+        assert answer.content[0].type == "text"
+        assert answer.usage.output_tokens == 12
+        async with client.messages.stream(
+            model=MODEL, max_tokens=12, messages=[{"role": "user", "content": "hi"}]
+        ) as stream:
+            text = "".join([piece async for piece in stream.text_stream])
+            final = await stream.get_final_message()
+    assert text
+    assert final.usage.output_tokens == 12
+    assert final.stop_reason in ("end_turn", "max_tokens")
+
+
+async def test_what_was_lost_is_told_and_strictly_refused(gateway: MakeGateway) -> None:
+    async with provided(gateway, MESSAGES) as rig:
+        answer = await rig.ask("/v1/chat/completions", CHAT_BODY)
+        assert answer.status == 200
+        assert answer.field("x-kinference-warnings") == ["dropped=seed;assumed=max_tokens:8192"]
+        strict = await rig.ask("/v1/chat/completions", CHAT_BODY, "x-kinference-loss: strict\r\n")
+        assert strict.status == 400
+        assert json.loads(strict.body)["error"]["message"].startswith("seed:")
+        silent = await rig.ask("/v1/chat/completions", CHAT_BODY, "x-kinference-loss: silent\r\n")
+        assert silent.field("x-kinference-warnings") == ["dropped=seed;assumed=max_tokens:8192"]  # no laxer
+
+
+async def test_the_same_api_goes_through_untouched(gateway: MakeGateway) -> None:
+    async with provided(gateway, CHAT) as rig:
+        answer = await rig.ask("/v1/chat/completions", CHAT_BODY, "x-kinference-loss: strict\r\n")
+        assert answer.status == 200
+        assert answer.field("x-kinference-warnings") == []
+
+
+async def test_an_error_is_told_in_the_clients_dialect(gateway: MakeGateway) -> None:
+    error = json.dumps({"error": {"message": "too long", "type": "invalid_request_error"}}).encode()
+    async with scripted(gateway, CHAT, json_answer(error, "400 Bad Request")) as (rig, upstream):
+        answer = await rig.ask("/v1/messages", MESSAGES_BODY, "anthropic-version: 2023-06-01\r\n")
+        (received,) = upstream.received
+    assert received.target == "/v1/chat/completions"
+    assert received.field("anthropic-version") == []
+    assert answer.status == 400
+    body = json.loads(answer.body)
+    assert (body["type"], body["error"]) == ("error", {"type": "invalid_request_error", "message": "too long"})
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_c6_an_answer_that_is_none_is_no_success(gateway: MakeGateway, stream: bool) -> None:
+    empty = json.dumps({"choices": []}).encode()
+    body = MESSAGES_BODY.replace(b'"max_tokens"', b'"stream":true,"max_tokens"') if stream else MESSAGES_BODY
+    async with scripted(gateway, CHAT, json_answer(empty)) as (rig, _):
+        answer = await rig.ask("/v1/messages", body)
+    assert answer.status == 502
+    assert json.loads(answer.body)["error"]["type"] == "api_error"
+
+
+async def test_a10_a_stream_that_is_cut_is_an_error_and_no_end(gateway: MakeGateway) -> None:
+    event = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+    body = MESSAGES_BODY.replace(b'"max_tokens"', b'"stream":true,"max_tokens"')
+    async with scripted(gateway, CHAT, EVENT_HEAD, http_chunk(event)) as (rig, _):
+        answer = await rig.ask("/v1/messages", body)
+    assert answer.status == 200
+    assert b"event: error\n" in answer.body
+    assert b"message_stop" not in answer.body
+
+
+async def test_a_stream_that_is_cut_after_its_last_reason_is_ended_well(gateway: MakeGateway) -> None:
+    event = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\n'
+    body = MESSAGES_BODY.replace(b'"max_tokens"', b'"stream":true,"max_tokens"')
+    for parts in ((EVENT_HEAD, http_chunk(event)), (EVENT_HEAD, http_chunk(event), LAST_CHUNK)):
+        async with scripted(gateway, CHAT, *parts) as (rig, _):
+            answer = await rig.ask("/v1/messages", body)
+        assert b"event: message_stop\n" in answer.body
+        assert b"event: error" not in answer.body
+
+
+async def test_e17_what_no_destination_can_carry_is_refused_with_its_name(gateway: MakeGateway) -> None:
+    held = [{"type": "file", "file": {"file_id": "f"}}]
+    async with provided(gateway, MESSAGES) as rig:
+        several = await rig.ask("/v1/chat/completions", CHAT_BODY.replace(b'"seed"', b'"n":2,"seed"'))
+        named = await rig.ask("/v1/chat/completions", CHAT_BODY.replace(b'"hi"', json.dumps(held).encode()))
+    assert (several.status, named.status) == (400, 400)
+    assert json.loads(several.body)["error"]["message"].startswith("api:")
+    assert json.loads(named.body)["error"]["message"].startswith("document.file_id:")

@@ -1,0 +1,94 @@
+import json
+
+import pytest
+
+from kinference.errors import UpstreamCut
+from kinference.gateway.translation import TranslatedPassage, WholeTranslation, read_whole, way_back
+from kinference.ports import UpstreamAnswer
+from kinference.shapes.answers import Frame
+from kinference.shapes.scan import BadBody
+from kinference.shapes.translate import Way
+from kinference.shapes.usage import Usage
+from kinference.shapes.way_back import NoAnswer
+from kinference.vocabulary import Api
+from tests.unit.gateway.fakes import FakeAnswer
+
+CHAT, MESSAGES = Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES
+ORIGINAL = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"seed":1,"stream":true}'
+WAY = Way(CHAT, MESSAGES, "m")
+TEXT = {"id": "msg_1", "model": "up", "stop_reason": "end_turn", "content": [{"type": "text", "text": "hi"}]}
+DELTA = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}}
+STOPPED = {
+    "type": "message_delta",
+    "delta": {"stop_reason": "end_turn"},
+    "usage": {"input_tokens": 3, "output_tokens": 2},
+}
+STOP = {"type": "message_stop"}
+
+
+def event(members: object) -> bytes:
+    return b"data: " + json.dumps(members).encode() + b"\n\n"
+
+
+def passage() -> TranslatedPassage:
+    return TranslatedPassage(way_back(ORIGINAL, b"{}", WAY).back, Frame("req_1", 1))
+
+
+def test_the_way_back_knows_what_was_sent_and_what_was_lost() -> None:
+    found = way_back(ORIGINAL, b'{"model":"claude-opus-4-7"}', WAY)
+    assert (found.back.model, found.back.is_streaming) == ("claude-opus-4-7", True)
+    assert found.warnings == "dropped=seed;assumed=max_tokens:8192"
+    assert way_back(ORIGINAL, b"no json", WAY).back.model == "m"
+    with pytest.raises(BadBody):
+        way_back(b"{}", b"{}", WAY)
+
+
+def test_a_stream_is_translated_event_by_event_and_counted() -> None:
+    stream = passage()
+    assert b'"content":"a"' in stream.feed(event(DELTA)[:30], 1.0) + stream.feed(event(DELTA)[30:], 1.0)
+    stream.feed(event(DELTA), 1.5)
+    assert not stream.is_whole(cut=True)
+    assert stream.feed(event(STOPPED) + event(STOP), 2.0).endswith(b"data: [DONE]\n\n")
+    assert stream.is_whole(cut=True)
+    assert stream.close() == b""
+    assert stream.usage() == Usage(3, 2, None, "m")
+    assert (stream.estimated_tokens(), sum(stream.gaps()), stream.has_failed()) == (2, 1, False)
+
+
+def test_what_ended_well_is_ended_when_the_destination_closes() -> None:
+    stream = passage()
+    stream.feed(event(STOPPED)[:-1], 1.0)  # its blank line never comes
+    assert stream.close().endswith(b"data: [DONE]\n\n")
+
+
+def test_a_stream_that_breaks_off_says_so() -> None:
+    stream = passage()
+    stream.feed(event(DELTA), 1.0)
+    assert stream.keep_alive() == b": keep-alive\n\n"
+    assert b'"code":"upstream_closed"' in (stream.farewell() or b"")
+    assert stream.keep_alive() == b""
+    assert stream.usage() is None
+
+
+def test_an_event_without_end_is_no_answer() -> None:
+    with pytest.raises(UpstreamCut):
+        passage().feed(b"data: " + b"x" * (17 << 20), 1.0)
+
+
+def test_a_whole_answer_in_either_form() -> None:
+    back = way_back(ORIGINAL, b"{}", WAY).back
+    whole = WholeTranslation(back, json.dumps(TEXT).encode())
+    assert whole.written(Frame("r", 1)).endswith(b"data: [DONE]\n\n")  # the client asked for a stream
+    assert (whole.usage(), whole.gaps()) == (None, ())
+    assert whole.estimated_tokens() > 0
+    counted = TEXT | {"usage": {"input_tokens": 3, "output_tokens": 2}}
+    assert WholeTranslation(back, json.dumps(counted).encode()).usage() == Usage(3, 2, None, "m")
+    with pytest.raises(NoAnswer):
+        WholeTranslation(back, b"<html>")
+
+
+async def test_an_answer_is_read_whole() -> None:
+    answer: UpstreamAnswer = FakeAnswer(chunks=(b"a", b"b"))
+    assert await read_whole(answer) == b"ab"
+    with pytest.raises(UpstreamCut):
+        await read_whole(FakeAnswer(chunks=(b"x" * (33 << 20), b"x" * (33 << 20))))

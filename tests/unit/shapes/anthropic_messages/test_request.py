@@ -1,0 +1,102 @@
+import pytest
+
+from kinference.shapes.anthropic_messages.request import parse_request
+from kinference.shapes.ir import (
+    CacheMark,
+    File,
+    Image,
+    Media,
+    Reasoning,
+    Request,
+    Role,
+    Sealed,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.scan import BadBody
+from kinference.vocabulary import Api
+
+ISSUER = Api.ANTHROPIC_MESSAGES
+MARK = {"cache_control": {"type": "ephemeral", "ttl": "5m"}}
+
+
+def parse(*messages: object, **members: object) -> Request:
+    return parse_request({"model": "m", "max_tokens": 9, "messages": list(messages), **members})
+
+
+def blocks(*content: object, role: str = "user") -> tuple[object, ...]:
+    return parse({"role": role, "content": list(content)}).turns[0].blocks
+
+
+def test_the_system_prompt_in_both_forms() -> None:
+    assert parse({"role": "user", "content": "x"}, system="s").system == (Text("s"),)
+    parts = [
+        {"type": "text", "text": "x-anthropic-billing-header: hash=1"},
+        {"type": "text", "text": "s", **MARK},
+        {"type": "text", "text": ""},
+    ]
+    assert parse({"role": "user", "content": "x"}, system=parts).system == (Text("s", CacheMark("5m")),)
+
+
+def test_blocks_of_every_kind() -> None:
+    png = {"type": "base64", "media_type": "image/jpeg", "data": "iVBORw0KGgoAAAANSUhEUg=="}
+    assert blocks(
+        {"type": "text", "text": "t"},
+        {"type": "image", "source": png},
+        {"type": "image", "source": {"type": "url", "url": "https://x/y"}},
+        {"type": "image", "source": {"type": "file", "file_id": "f1"}},
+        {"type": "document", "title": "n", "context": "c", "source": {"type": "text", "data": "d"}},
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}},
+        {"type": "document", "source": {"type": "content", "content": "d"}, "citations": {"enabled": True}},
+        {"type": "search_result", "title": "n", "source": "u", "content": [{"type": "text", "text": "d"}]},
+        {"type": "tool_result", "tool_use_id": "t", "content": "r", "is_error": True},
+    ) == (
+        Text("t"),
+        Image(Media("image/png", png["data"])),
+        Image(Media(url="https://x/y")),
+        Image(Media(file_id="f1")),
+        File(Media(), "n", "c\nd"),
+        File(Media("application/pdf", "AAAA")),
+        File(Media(), text="d", cites=True),
+        Text("n\nu\nd"),
+        ToolResult("t", (Text("r"),), is_error=True),
+    )
+
+
+def test_what_an_assistant_thought_and_called() -> None:
+    assert blocks(
+        {"type": "thinking", "thinking": "r", "signature": "s"},
+        {"type": "thinking", "thinking": "r", "signature": ""},
+        {"type": "redacted_thinking", "data": "d"},
+        {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}},
+        role="assistant",
+    ) == (Reasoning("r", "s", ISSUER), Reasoning("r"), Sealed("d", ISSUER), ToolCall("t", "f", '{"a":1}'))
+
+
+def test_a_system_turn_within_the_conversation() -> None:
+    turns = parse({"role": "user", "content": "x"}, {"role": "system", "content": "s"}).turns
+    assert [turn.role for turn in turns] == [Role.USER, Role.SYSTEM]
+
+
+def test_what_only_its_provider_knows_goes_nowhere_else() -> None:
+    with pytest.raises(Untranslatable, match=r"messages\[0\].content\[0\].type"):
+        blocks({"type": "server_tool_use", "id": "x"})
+    with pytest.raises(Untranslatable, match="container"):
+        parse({"role": "user", "content": "x"}, container="c")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "tool", "content": "x"},
+        {"role": "user", "content": {"type": "text"}},
+        {"role": "user", "content": [{"type": "image", "source": {"type": "sketch"}}]},
+        {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "file:///etc/passwd"}}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": "text"}]},
+    ],
+)
+def test_what_cannot_be_read_is_named_by_its_place(message: object) -> None:
+    with pytest.raises(BadBody, match=r"messages\[0\]"):
+        parse(message)

@@ -1,0 +1,123 @@
+import json
+
+import pytest
+
+from kinference.shapes.ir import (
+    Block,
+    Effort,
+    Format,
+    FormatKind,
+    Image,
+    Json,
+    Media,
+    Reasoning,
+    Request,
+    Role,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolMode,
+    ToolResult,
+    Turn,
+)
+from kinference.shapes.json_text import dumps
+from kinference.shapes.openai_chat.emit import emit_request
+from tests.unit.shapes.conversions import messages_to_chat
+
+IMAGE = Image(Media("image/png", "AAAA"))
+
+
+def emitted(*turns: Turn, tools: tuple[Tool, ...] = ()) -> Json:
+    body: Json = json.loads(dumps(emit_request(Request(model="m", turns=turns, tools=tools))))
+    return body
+
+
+def user(*blocks: Block) -> Turn:
+    return Turn(Role.USER, blocks)
+
+
+def test_results_are_messages_of_their_own_and_their_images_the_users() -> None:
+    result = ToolResult("c", (Text("a"), IMAGE, Text("b")))
+    assert emitted(user(result, Text("go")))["messages"] == [
+        {"role": "tool", "tool_call_id": "c", "content": "a\nb"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+                {"type": "text", "text": "go"},
+            ],
+        },
+    ]
+
+
+def test_b9_the_texts_of_a_result_are_lines() -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": t} for t in "ab"]}
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": [call]}]
+    body = messages_to_chat(messages=[*turns, {"role": "user", "content": [result]}])
+    assert body["messages"][-1] == {"role": "tool", "tool_call_id": "t", "content": "a\nb"}
+
+
+def test_a_turn_of_calls_alone_has_no_content() -> None:
+    (message,) = emitted(Turn(Role.ASSISTANT, (Reasoning("r"), ToolCall("c", "f", ""))))["messages"]
+    assert message == {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "r",
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+    }
+
+
+def test_an_empty_assistant_turn_is_left_out() -> None:
+    assert emitted(user(Text("x")), Turn(Role.ASSISTANT, ()))["messages"] == [{"role": "user", "content": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("choice", "written"),
+    [
+        (ToolChoice(ToolMode.NONE), "none"),
+        (ToolChoice(ToolMode.REQUIRED, ("f",)), {"type": "function", "function": {"name": "f"}}),
+        (
+            ToolChoice(ToolMode.AUTO, ("f",)),
+            {
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]},
+            },
+        ),
+    ],
+)
+def test_tool_choices(choice: ToolChoice, written: object) -> None:
+    body = emitted(user(Text("x")), tools=(Tool("f"),))
+    assert "tool_choice" not in body
+    request = Request(turns=(user(Text("x")),), tools=(Tool("f"),), tool_choice=choice)
+    assert emit_request(request)["tool_choice"] == written
+
+
+def test_settings_under_chats_names() -> None:
+    body = emit_request(
+        Request(
+            turns=(user(Text("x")),),
+            system=(Text("s"),),
+            max_tokens=5,
+            stop=("a",),
+            thinking=Thinking(Effort.LOW),
+            format=Format(FormatKind.JSON_SCHEMA, "", {"type": "object"}),
+            end_user="u",
+            service_tier="standard_only",
+            is_streaming=True,
+        )
+    )
+    assert body == {
+        "model": "",
+        "max_completion_tokens": 5,
+        "stop": ["a"],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "object"}}},
+        "reasoning_effort": "low",
+        "safety_identifier": "u",
+        "service_tier": "default",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "x"}],
+    }

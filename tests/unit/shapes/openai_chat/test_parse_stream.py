@@ -1,0 +1,135 @@
+import json
+from typing import Any
+
+import pytest
+
+from kinference.shapes.answers import (
+    ArgumentsPiece,
+    Counted,
+    Counts,
+    Failed,
+    Finish,
+    Finished,
+    Piece,
+    ReasoningPiece,
+    RefusalPiece,
+    Started,
+    TextPiece,
+    ToolBegun,
+)
+from kinference.shapes.openai_chat.parse_stream import ChatStreamParser
+from kinference.shapes.sse import Event
+from tests.unit.shapes.conversions import chunk
+
+
+def parsed(*events: Any) -> list[Piece]:
+    parser = ChatStreamParser()
+    texts = (event if isinstance(event, str) else json.dumps(event) for event in events)
+    pieces = [piece for text in texts for piece in parser.feed(Event("", text.encode(), b""))]
+    return [piece for piece in (*pieces, *parser.close()) if not isinstance(piece, Started)]
+
+
+def call(index: int | None = None, call_id: str = "", name: str = "", arguments: Any = None) -> Any:
+    function = ({"name": name} if name else {}) | ({} if arguments is None else {"arguments": arguments})
+    made: dict[str, Any] = {"function": function} | ({"id": call_id} if call_id else {})
+    return chunk({"tool_calls": [made if index is None else {"index": index, **made}]})
+
+
+def calls(*events: Any) -> dict[str, str]:
+    """Arguments by the call's id."""
+    ids: dict[int, str] = {}
+    found: dict[str, str] = {}
+    for piece in parsed(*events):
+        if isinstance(piece, ToolBegun):
+            ids[piece.call] = piece.id
+            found[piece.id] = ""
+        elif isinstance(piece, ArgumentsPiece):
+            found[ids[piece.call]] += piece.text
+    return found
+
+
+def test_a_whole_stream() -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 2}
+    assert parsed(
+        chunk({"role": "assistant", "content": ""}),
+        chunk({"reasoning": "r"}),
+        chunk({"content": "a"}),
+        chunk({"refusal": "n"}),
+        chunk({}, "stop"),
+        {"choices": [], "usage": usage},
+        "[DONE]",
+    ) == [ReasoningPiece("r"), TextPiece("a"), RefusalPiece("n"), Finished(Finish.STOP), Counted(Counts(9, 2))]
+
+
+def test_it_begins_with_the_first_chunk_also_one_without_choices() -> None:
+    preamble = Event("", json.dumps({"choices": [], "prompt_filter_results": []}).encode(), b"")  # a8
+    assert ChatStreamParser().feed(preamble) == [Started("", "")]
+
+
+def test_b3_interleaved_calls_are_told_apart_by_index() -> None:
+    assert calls(
+        call(0, "c0", "f", '{"a"'), call(1, "c1", "g", '{"b":1}'), call(0, arguments=":1}"), chunk({}, "tool_calls")
+    ) == {"c0": '{"a":1}', "c1": '{"b":1}'}
+
+
+def test_b4_calls_without_index_are_told_apart_by_id_and_the_rest_belongs_to_the_last() -> None:
+    assert calls(call(None, "c1", "f", "{"), call(None, "c2", "g", '{"x"'), call(arguments=":1}")) == {
+        "c1": "{",
+        "c2": '{"x":1}',
+    }
+
+
+def test_b4_calls_that_share_an_index_are_told_apart_by_id() -> None:
+    events = (call(0, "c1", "f", "{}"), call(0, "c2", "g", '{"x"'), call(0, arguments=":1}"))
+    assert calls(*events) == {"c1": "{}", "c2": '{"x":1}'}
+
+
+def test_an_index_may_begin_anywhere_and_have_gaps() -> None:
+    assert calls(call(2, "c2", "f", "{}"), call(5, "c5", "g", "{}")) == {"c2": "{}", "c5": "{}"}
+
+
+def test_an_id_on_every_chunk_is_still_one_call() -> None:
+    assert calls(call(0, "c", "f", "{"), call(0, "c", arguments="}"), call(0, "c", "f", "")) == {"c": "{}"}
+
+
+def test_arguments_before_the_name_wait_for_it() -> None:
+    assert parsed(call(0, "c", arguments="{"), call(0, name="f", arguments="}")) == [
+        ToolBegun(0, "c", "f"),
+        ArgumentsPiece(0, "{}"),
+    ]
+
+
+def test_arguments_as_an_object_and_a_call_without_id() -> None:
+    begun, arguments = parsed(call(0, name="f", arguments={"a": 1}))
+    assert isinstance(begun, ToolBegun)
+    assert begun.id.startswith("call_")
+    assert arguments == ArgumentsPiece(0, '{"a":1}')
+
+
+@pytest.mark.parametrize(
+    ("events", "finish"),
+    [
+        ((chunk({"content": "a"}), "[DONE]"), Finish.STOP),
+        ((call(0, "c", "f", "{}"), "[DONE]"), Finish.TOOLS),
+        ((chunk({"content": "a"}, "length"),), Finish.LENGTH),
+        ((call(0, "c", "f", "{}"), chunk({}, "stop")), Finish.TOOLS),
+    ],
+)
+def test_a11_either_sign_of_the_end_is_enough(events: tuple[Any, ...], finish: Finish) -> None:
+    assert parsed(*events)[-1] == Finished(finish)
+
+
+def test_an_end_without_either_sign_is_none() -> None:
+    parser = ChatStreamParser()
+    parser.feed(Event("", json.dumps(chunk({"content": "a"})).encode(), b""))
+    assert (parser.close(), parser.is_complete) == ([], False)
+
+
+@pytest.mark.parametrize("error", [{"error": {"message": "boom"}}, {"object": "error", "message": "boom"}])
+def test_an_error_ends_it(error: Any) -> None:
+    assert parsed(error) == [Failed("boom")]
+
+
+@pytest.mark.parametrize("text", ["", "{", "7", "[]", "null", '{"choices":7}', '{"choices":[{"delta":7}]}'])
+def test_what_makes_no_sense_is_passed_over(text: str) -> None:
+    assert parsed(text) == []

@@ -1,0 +1,129 @@
+from decimal import Decimal
+
+import pytest
+
+from kinference.shapes.ir import (
+    Audio,
+    CacheMark,
+    File,
+    Image,
+    Json,
+    Reasoning,
+    Request,
+    Role,
+    Sealed,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from kinference.shapes.openai_chat.request import parse_request
+from kinference.shapes.scan import BadBody
+from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import HI
+
+PNG = "iVBORw0KGgoAAAANSUhEUg=="
+
+
+def parse(*messages: object, **members: object) -> Request:
+    return parse_request({"model": "m", "messages": list(messages), **members})
+
+
+def blocks(content: object) -> tuple[object, ...]:
+    return parse({"role": "user", "content": content}).turns[0].blocks
+
+
+def test_leading_system_text_is_apart_and_later_text_stays_in_its_place() -> None:
+    request = parse(
+        {"role": "system", "content": "A"},
+        {"role": "developer", "content": [{"type": "text", "text": "B"}]},
+        *HI,
+        {"role": "system", "content": "C"},
+    )
+    assert request.system == (Text("A"), Text("B"))
+    assert [turn.role for turn in request.turns] == [Role.USER, Role.SYSTEM]
+
+
+@pytest.mark.parametrize(
+    ("members", "cap"),
+    [
+        ({"max_tokens": 5}, 5),
+        ({"max_tokens": 5, "max_completion_tokens": 7}, 7),
+        ({"max_tokens": Decimal("1000.0")}, 1000),
+        ({}, None),
+    ],
+)
+def test_the_newer_cap_wins(members: Json, cap: int | None) -> None:
+    assert parse(*HI, **members).max_tokens == cap
+
+
+def test_parts_become_blocks() -> None:
+    found = blocks(
+        [
+            {"type": "text", "text": "t", "cache_control": {"type": "ephemeral", "ttl": "1h"}},
+            {"type": "image_url", "image_url": {"url": f"data:image/jpg;base64,{PNG}", "detail": "low"}},
+            {"type": "image_url", "image_url": "https://x/y.png"},
+            {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
+            {"type": "file", "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}},
+            {"type": "file", "file": {"file_id": "file-1"}},
+            {"type": "text", "text": ""},
+        ]
+    )
+    text, image, linked, audio, document, held = found
+    assert text == Text("t", CacheMark("1h"))
+    assert isinstance(image, Image)
+    assert (image.source.mime, image.detail) == ("image/png", "low")  # e7: what the bytes are, not what they are called
+    assert isinstance(linked, Image)
+    assert linked.source.url == "https://x/y.png"
+    assert isinstance(audio, Audio)
+    assert audio.source.mime == "audio/mp3"
+    assert isinstance(document, File)
+    assert (document.name, document.text) == ("a.txt", "hi")
+    assert isinstance(held, File)
+    assert held.source.file_id == "file-1"
+
+
+def test_what_an_assistant_said_thought_and_called() -> None:
+    (turn,) = parse(
+        {
+            "role": "assistant",
+            "content": "t",
+            "thinking_blocks": [
+                {"type": "thinking", "thinking": "r", "signature": "s"},
+                {"type": "redacted_thinking", "data": "d"},
+            ],
+            "reasoning_content": "r",
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+        }
+    ).turns
+    issuer = Api.ANTHROPIC_MESSAGES
+    assert turn.blocks == (Reasoning("r", "s", issuer), Sealed("d", issuer), Text("t"), ToolCall("c", "f", "{}"))
+
+
+def test_the_old_function_role_becomes_a_call_and_its_result() -> None:
+    call, result = parse(
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "function", "name": "f", "content": "r"},
+    ).turns
+    assert call.blocks == (ToolCall("call_fn_0", "f", "{}"),)
+    assert result.blocks == (ToolResult("call_fn_0", (Text("r"),)),)
+
+
+@pytest.mark.parametrize(
+    ("message", "place"),
+    [
+        ({"role": "robot", "content": "x"}, "messages\\[0\\].role"),
+        ({"role": "user", "content": 7}, "messages\\[0\\].content"),
+        ({"role": "user", "content": [{"type": "hologram"}]}, "messages\\[0\\].content\\[0\\].type"),
+        ({"role": "assistant", "audio": {"id": "a"}}, "messages\\[0\\].audio"),
+        ("text", "messages\\[0\\]"),
+    ],
+)
+def test_what_cannot_be_read_is_named_by_its_place(message: object, place: str) -> None:
+    with pytest.raises(BadBody, match=place):
+        parse(message)
+
+
+def test_e8_an_image_that_nobody_takes_is_named_by_its_place() -> None:
+    svg = {"type": "image_url", "image_url": {"url": "data:image/svg+xml;base64,PHN2Zz4="}}
+    with pytest.raises(BadBody, match=r"messages\[0\].content\[1\]: unsupported image type"):
+        blocks([{"type": "text", "text": "x"}, svg])

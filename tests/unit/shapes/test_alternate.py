@@ -1,0 +1,69 @@
+import pytest
+
+from kinference.shapes.alternate import alternating, orphans
+from kinference.shapes.ir import Block, Role, Text, ToolCall, ToolResult, Turn
+from kinference.shapes.scan import BadBody
+
+CALL = ToolCall("c", "f", "{}")
+RESULT = ToolResult("c", (Text("r"),))
+MISSING = ToolResult("c", (Text("no result was recorded"),), is_error=True)
+
+
+def user(*blocks: Block) -> Turn:
+    return Turn(Role.USER, blocks)
+
+
+def assistant(*blocks: Block) -> Turn:
+    return Turn(Role.ASSISTANT, blocks)
+
+
+def test_turns_of_one_speaker_become_one() -> None:
+    turns = (user(Text("a")), user(Text("b")), assistant(Text("c")), assistant(), assistant(Text("d")))
+    assert alternating(turns) == (user(Text("a"), Text("b")), assistant(Text("c"), Text("d")))
+
+
+def test_results_come_first_and_in_the_order_of_the_calls() -> None:
+    other = ToolCall("d", "g", "{}")
+    answers = user(Text("go"), ToolResult("d"), RESULT)
+    assert alternating((user(Text("a")), assistant(CALL, other), answers))[-1] == user(
+        RESULT, ToolResult("d"), Text("go")
+    )
+
+
+def test_operators_words_between_a_call_and_its_result_come_after_the_result() -> None:
+    turns = (user(Text("a")), assistant(CALL), Turn(Role.SYSTEM, (Text("s"),)), user(RESULT))
+    assert alternating(turns)[-1] == user(RESULT, Text("<operator-note>\ns\n</operator-note>"))
+
+
+def test_e2_a_call_without_a_result_gets_one_before_what_was_said() -> None:
+    turns = (user(Text("a")), assistant(CALL), user(Text("go on")))
+    assert alternating(turns)[-1] == user(MISSING, Text("go on"))
+    assert list(orphans(turns)) == ["c"]
+
+
+def test_e2_a_result_without_a_call_is_what_the_user_says() -> None:
+    turns = (user(Text("a")), assistant(Text("b")), user(RESULT))
+    assert alternating(turns)[-1] == user(Text("[tool result c]"), Text("r"))
+    assert list(orphans(turns)) == ["c"]
+
+
+def test_of_two_results_the_first_counts() -> None:
+    turns = (user(Text("a")), assistant(CALL), user(RESULT, ToolResult("c", (Text("again"),))))
+    assert alternating(turns)[-1] == user(RESULT)
+
+
+def test_a_call_that_is_still_to_be_answered_is_no_orphan() -> None:
+    turns = (user(Text("a")), assistant(CALL))
+    assert alternating(turns) == turns
+    assert list(orphans(turns)) == []
+
+
+def test_results_in_turns_of_their_own_are_no_orphans() -> None:
+    turns = (user(Text("a")), assistant(CALL, ToolCall("d", "g", "")), user(RESULT), user(ToolResult("d")))
+    assert list(orphans(turns)) == []
+
+
+@pytest.mark.parametrize("turns", [(), (user(Text("")),), (assistant(Text("x")),)])
+def test_there_must_be_a_user_first(turns: tuple[Turn, ...]) -> None:
+    with pytest.raises(BadBody, match="messages"):
+        alternating(turns)

@@ -1,0 +1,83 @@
+import pytest
+
+from kinference.shapes.claude import budget, constrain, generation, is_adaptive
+from kinference.shapes.concepts import Concept
+from kinference.shapes.ir import (
+    Effort,
+    Reasoning,
+    Request,
+    Role,
+    Sampling,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolMode,
+    ToolResult,
+    Turn,
+)
+from kinference.vocabulary import Api
+
+OLD, NEW = "claude-sonnet-4-5-20250929", "claude-opus-4-7"
+THINKS = Thinking(Effort.HIGH)
+
+
+@pytest.mark.parametrize(
+    ("model", "version"),
+    [
+        (OLD, (4, 5)),
+        (NEW, (4, 7)),
+        ("claude-3-5-sonnet-20241022", (3, 5)),
+        ("claude-sonnet-4-20250514", (4, 0)),
+        ("us.anthropic.claude-haiku-4-5-20251001-v1:0", (4, 5)),
+        ("claude-fable-5", (5, 0)),
+        ("claude-latest", (99, 0)),
+    ],
+)
+def test_generations(model: str, version: tuple[int, int]) -> None:
+    assert generation(model) == version
+    assert is_adaptive(model) == (version >= (4, 6))
+
+
+@pytest.mark.parametrize(
+    ("sampling", "dropped"),
+    [
+        (Sampling(temperature=1, top_p=1), ()),
+        (Sampling(temperature=0.5), (Concept.TEMPERATURE,)),
+        (Sampling(top_p=0.5, top_k=3), (Concept.TOP_P, Concept.TOP_K)),
+    ],
+)
+def test_newer_models_are_not_sampled(sampling: Sampling, dropped: tuple[Concept, ...]) -> None:
+    request, told = constrain(Request(model=NEW, sampling=sampling))
+    assert (request.sampling, told) == (Sampling(), dropped)
+
+
+def test_older_models_take_either_temperature_or_top_p() -> None:
+    request, told = constrain(Request(model=OLD, sampling=Sampling(temperature=0.5, top_p=0.5)))
+    assert (request.sampling, told) == (Sampling(temperature=0.5), (Concept.TOP_P,))
+    assert constrain(Request(model=OLD, sampling=Sampling(top_p=0.5)))[1] == ()
+
+
+@pytest.mark.parametrize(("cap", "tokens"), [(None, 4096), (9000, 4096), (2000, 1999)])
+def test_thinking_leaves_room_for_the_answer(cap: int | None, tokens: int) -> None:
+    assert budget(Request(model=OLD, thinking=THINKS, max_tokens=cap)) == tokens
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(model=OLD, thinking=THINKS, max_tokens=1024),
+        Request(model=NEW, thinking=THINKS, tools=(Tool("f"),), tool_choice=ToolChoice(ToolMode.REQUIRED)),
+    ],
+)
+def test_no_thinking_where_it_is_refused(request_: Request) -> None:
+    request, told = constrain(request_)
+    assert (request.thinking, told) == (None, (Concept.THINKING,))
+
+
+@pytest.mark.parametrize(("issuer", "is_kept"), [(Api.ANTHROPIC_MESSAGES, True), (None, False)])
+def test_a_call_that_is_being_answered_must_come_with_its_thoughts(issuer: Api | None, is_kept: bool) -> None:
+    call = Turn(Role.ASSISTANT, (Reasoning("r", "s", issuer), ToolCall("c", "f", "{}")))
+    turns = (Turn(Role.USER, (Text("x"),)), call, Turn(Role.USER, (ToolResult("c"),)))
+    assert (constrain(Request(model=NEW, thinking=THINKS, turns=turns))[0].thinking is not None) == is_kept

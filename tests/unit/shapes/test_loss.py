@@ -1,0 +1,121 @@
+import pytest
+
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.scan import BadBody
+from kinference.vocabulary import Api, Loss
+from tests.unit.shapes.conversions import (
+    CHAT,
+    HI,
+    MESSAGES,
+    TOOL,
+    chat_to_messages,
+    messages_to_chat,
+    planned,
+    warnings,
+)
+
+CHAT_BODY = {"model": "m", "messages": HI, "max_tokens": 5}
+
+
+def told(**members: object) -> str:
+    return warnings({**CHAT_BODY, **members}, CHAT, MESSAGES)
+
+
+def test_e16_every_setting_is_mapped_or_told() -> None:
+    body = {
+        "temperature": 0.5,
+        "top_p": 0.5,
+        "stop": ["a"],
+        "seed": 1,
+        "frequency_penalty": 1,
+        "presence_penalty": 1,
+        "verbosity": "low",
+        "prediction": {"type": "content"},
+        "vendor_field": 1,
+        "reasoning_effort": "low",
+    }
+    lost = {part.partition("=")[2] for part in told(**body).split(";")}
+    assert lost == {"seed", "frequency_penalty", "verbosity", "prediction", "vendor_field"}
+    written = chat_to_messages(**body)
+    assert {"temperature", "top_p", "stop_sequences", "thinking"} <= written.keys()
+
+
+def test_f1_who_names_no_cap_is_given_one_and_told() -> None:
+    assert warnings({"model": "m", "messages": HI}, CHAT, MESSAGES) == "assumed=max_tokens:8192"
+    assert chat_to_messages()["max_tokens"] == 8192
+    planned({"model": "m", "messages": HI}, CHAT, MESSAGES, Loss.STRICT)  # it is no loss
+
+
+def test_f2_a_temperature_out_of_range_is_clamped_and_told() -> None:
+    assert told(temperature=1.5) == "clamped=temperature:1.5->1.0"
+    assert chat_to_messages(temperature=1.5)["temperature"] == 1.0
+    with pytest.raises(Untranslatable, match="temperature"):
+        planned({**CHAT_BODY, "temperature": 1.5}, CHAT, MESSAGES, Loss.STRICT)
+    with pytest.raises(BadBody, match="temperature"):
+        chat_to_messages(temperature=-1)
+
+
+def test_f5_json_is_asked_for_in_words_and_told() -> None:
+    assert told(response_format={"type": "json_object"}) == "clamped=response_format.type:hint"
+    assert "JSON" in chat_to_messages(response_format={"type": "json_object"})["system"][0]["text"]
+
+
+def test_stops_within_the_limits() -> None:
+    assert chat_to_messages(stop=["a", " ", ""])["stop_sequences"] == ["a"]
+    assert messages_to_chat(stop_sequences=list("abcde"))["stop"] == list("abcd")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"n": 2},
+        {"logprobs": True},
+        {"logit_bias": {"1": 1}},
+        {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA"}}]}]},
+        {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}]},
+        {"max_tokens": 0},
+    ],
+)
+def test_what_would_change_the_meaning_is_refused(members: dict[str, object]) -> None:
+    with pytest.raises(Untranslatable):
+        chat_to_messages(**members)
+
+
+@pytest.mark.parametrize("members", [{"n": 1}, {"logprobs": False}, {"logit_bias": {}}, {"service_tier": "auto"}])
+def test_what_asks_for_nothing_is_not_told(members: dict[str, object]) -> None:
+    assert told(**members) == ""
+
+
+def test_silence_is_a_policy_too() -> None:
+    assert planned({**CHAT_BODY, "seed": 1}, CHAT, MESSAGES, Loss.SILENT).losses == ()
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-7", "m"])
+def test_sampling_is_dropped_for_models_that_refuse_it(model: str) -> None:
+    lost = warnings({**CHAT_BODY, "temperature": 0.5}, CHAT, MESSAGES, model)
+    assert lost == ("dropped=temperature" if model != "m" else "")
+
+
+def test_e10_thoughts_go_back_to_their_issuer_alone() -> None:
+    thinking = {"type": "thinking", "thinking": "r", "signature": "s"}
+    turns = [*HI, {"role": "assistant", "content": [thinking, {"type": "text", "text": "a"}]}, *HI]
+    assert messages_to_chat(messages=turns)["messages"][1] == {"role": "assistant", "content": "a"}
+    assert warnings({"model": "m", "max_tokens": 5, "messages": turns}, MESSAGES, CHAT) == "dropped=thinking.signature"
+    kept = {"role": "assistant", "content": "a", "thinking_blocks": [thinking]}
+    unsigned = {"role": "assistant", "content": "a", "thinking_blocks": [{**thinking, "signature": ""}]}
+    assert chat_to_messages(messages=[*HI, kept, *HI])["messages"][1]["content"][0] == thinking
+    assert [part["type"] for part in chat_to_messages(messages=[*HI, unsigned, *HI])["messages"][1]["content"]] == [
+        "text"
+    ]
+
+
+def test_e2_a_mended_conversation_is_told_and_strictly_refused() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    body = {**CHAT_BODY, "tools": [TOOL], "messages": [*HI, {"role": "assistant", "tool_calls": [call]}, *HI]}
+    assert warnings(body, CHAT, MESSAGES) == "mended=messages:c1"
+    with pytest.raises(Untranslatable, match="c1"):
+        planned(body, CHAT, MESSAGES, Loss.STRICT)
+
+
+def test_hosts_of_an_api_are_like_it() -> None:
+    assert planned(CHAT_BODY, CHAT, Api.VERTEX_ANTHROPIC).back.destination is MESSAGES

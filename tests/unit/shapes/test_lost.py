@@ -1,0 +1,18 @@
+from kinference.shapes.lost import Lost, header, safe
+
+
+def test_losses_in_one_line() -> None:
+    assert header((Lost("dropped", "seed"), Lost("clamped", "temperature", "1.5->1.0"))) == (
+        "dropped=seed;clamped=temperature:1.5->1.0"
+    )
+    assert header(()) == ""
+
+
+def test_the_line_is_ascii_of_bounded_length() -> None:
+    line = header(tuple(Lost("dropped", "é" * 9) for _ in range(999)))
+    assert line.isascii()
+    assert len(line) == 1024
+
+
+def test_a_name_of_the_clients_cannot_break_the_line() -> None:
+    assert safe("a;b=c\r\nd\x00é" + "x" * 99) == "a_b_c__d_?" + "x" * 54

@@ -1,0 +1,55 @@
+import json
+
+import pytest
+
+from kinference.shapes.scan import BadBody
+from kinference.shapes.sse import SseReader
+from kinference.shapes.translate import Way, emit, plan, reaches, reader_of, translates
+from kinference.vocabulary import Api, Loss, Need
+from tests.unit.shapes.conversions import CHAT, HI, MESSAGES, planned
+
+
+def test_needs_that_no_translation_carries_close_every_way() -> None:
+    assert MESSAGES in reaches(CHAT, frozenset())
+    assert MESSAGES in reaches(CHAT, frozenset({Need.VISION, Need.TOOLS}))
+    for need in (Need.LOGPROBS, Need.SEVERAL_ANSWERS, Need.LOGIT_BIAS, Need.TOKEN_PROMPT):
+        assert reaches(CHAT, frozenset({need})) == frozenset()
+
+
+def test_audio_goes_where_it_is_heard() -> None:
+    apis = reaches(MESSAGES, frozenset({Need.AUDIO}))
+    assert CHAT in apis
+    assert MESSAGES not in reaches(CHAT, frozenset({Need.AUDIO}))
+
+
+def test_hosts_are_reached_as_the_api_they_serve() -> None:
+    assert {MESSAGES, Api.VERTEX_ANTHROPIC} <= reaches(CHAT, frozenset())
+    assert translates(MESSAGES, Api.AZURE_OPENAI)
+    assert not translates(CHAT, Api.OPENAI_EMBEDDINGS)
+
+
+def test_the_model_is_the_destinations_and_the_stream_the_clients() -> None:
+    body = json.dumps({"model": "theirs", "messages": HI}).encode()
+    made = plan(body, Way(CHAT, MESSAGES, "ours", streams=True))
+    assert (made.request.model, made.back.model, made.back.is_streaming) == ("ours", "ours", True)
+    assert json.loads(emit(made))["stream"] is True
+    assert isinstance(reader_of(made.back), SseReader)
+
+
+def test_e13_a_lone_surrogate_is_replaced_and_told() -> None:
+    made = plan(b'{"messages":[{"role":"user","content":"\\ud83d"}],"max_tokens":1}', Way(CHAT, MESSAGES, "m"))
+    assert [str(lost) for lost in made.losses] == ["replaced=lone surrogates"]
+    assert json.loads(emit(made))["messages"][0]["content"][0]["text"] == "\ufffd"
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"x"', b"{}", b'{"messages":{}}'])
+def test_what_is_no_request_is_told(body: bytes) -> None:
+    with pytest.raises(BadBody):
+        plan(body, Way(CHAT, MESSAGES, "m"))
+
+
+def test_only_what_asks_for_json_in_words_is_unfenced_later() -> None:
+    body = {"messages": HI, "response_format": {"type": "json_object"}}
+    assert planned(body, CHAT, MESSAGES).back.is_bare_json
+    assert not planned(body, CHAT, CHAT).back.is_bare_json
+    assert planned(body, CHAT, MESSAGES, Loss.SILENT).losses == ()
