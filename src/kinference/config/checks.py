@@ -124,6 +124,13 @@ def client_keys_differ(config: Config) -> Iterator[ConfigError]:
     yield from _repeated(keys, "another entry has the same key", "one key stands for one tenant")
 
 
+def control_tokens_differ(config: Config) -> Iterator[ConfigError]:
+    tokens = [
+        (f"control.tokens[{place}].token", each.token.reveal()) for place, each in enumerate(config.control.tokens)
+    ]
+    yield from _repeated(tokens, "another entry has the same token", "one token stands for one caller")
+
+
 def the_policy_exists(config: Config) -> Iterator[ConfigError]:
     try:
         make_policy(config.routing.policy, config.routing.parameters)
@@ -159,6 +166,7 @@ CHECKS: tuple[Check, ...] = (
     routes_lead_somewhere,
     tenants_are_named,
     client_keys_differ,
+    control_tokens_differ,
     the_policy_exists,
 )
 

@@ -201,6 +201,22 @@ class Verify:
     )
 
 
+class ControlRole(Enum):
+    """What a caller of the control plane may do."""
+
+    USER = "user"
+    SANDBOX = "sandbox"
+
+
+@dataclass(frozen=True, slots=True)
+class ControlToken:
+    """One credential that callers of the control plane may show."""
+
+    name: Name = field(metadata=about("Who that is, for the audit log."))
+    role: ControlRole = field(metadata=about("A user sets and reads routes, a sandbox fetches the bundle."))
+    token: Secret = field(metadata=about("What they send as authorization: Bearer TOKEN."))
+
+
 @dataclass(frozen=True, slots=True)
 class Control:
     """The control plane: provider records and inference routes."""
@@ -211,6 +227,9 @@ class Control:
             "Where the records are: sqlite:///FILE (four slashes for an absolute path) or "
             "postgresql://USER@HOST/DATABASE; absent: a file in the user's state directory."
         ),
+    )
+    tokens: tuple[ControlToken, ...] = field(
+        default=(), metadata=about("Credentials of callers; absent: whoever can reach the port may call.")
     )
     verify: Verify = field(default=Verify(), metadata=about("How endpoints are tried before a route may lead there."))
 

@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError, Message
 
 from kinference.control.bundle import Bundle, BundledRoute
 from kinference.control.catalogue import Route
-from kinference.control.errors import Missing, Overtaken, StoreFailed, Unmet
+from kinference.control.errors import Denied, Missing, Overtaken, StoreFailed, Unauthenticated, Unmet
 from kinference.control.routes import RouteRequest, RouteSet
 from kinference.errors import InvalidArgument, KinferenceError
 from kinference.wire.proto import control_pb2 as pb
@@ -18,6 +18,8 @@ STATUS: Mapping[type[KinferenceError], Status] = {
     Unmet: Status.FAILED_PRECONDITION,
     Missing: Status.NOT_FOUND,
     Overtaken: Status.ABORTED,
+    Unauthenticated: Status.UNAUTHENTICATED,
+    Denied: Status.PERMISSION_DENIED,
     StoreFailed: Status.INTERNAL,
 }
 """Every failure that a call of the interface can end in."""

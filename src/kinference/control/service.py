@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from kinference.control import convert
+from kinference.control.access import Access, Role
 from kinference.control.errors import StoreFailed
 from kinference.control.routes import Routes
 from kinference.errors import KinferenceError
@@ -18,9 +19,9 @@ ACTOR_CHARS_MAX = 128
 _log = logging.getLogger(__name__)
 
 
-def inference_service(routes: Routes, clock: Clock) -> RpcService:
+def inference_service(routes: Routes, access: Access, clock: Clock) -> RpcService:
     """The three methods of the contract, and those that came after it."""
-    methods = InferenceMethods(routes, clock)
+    methods = InferenceMethods(routes, access, clock)
     handlers: dict[str, RpcHandler] = {
         "SetClusterInference": methods.set_route,
         "GetClusterInference": methods.get_route,
@@ -35,34 +36,38 @@ def inference_service(routes: Routes, clock: Clock) -> RpcService:
 class InferenceMethods:
     """Each method reads a request, asks the routes, and writes the answer."""
 
-    def __init__(self, routes: Routes, clock: Clock) -> None:
-        self._routes, self._clock = routes, clock
+    def __init__(self, routes: Routes, access: Access, clock: Clock) -> None:
+        self._routes, self._access, self._clock = routes, access, clock
 
     async def set_route(self, call: Call) -> None:
+        actor = self._user(call)
         request = convert.decode(pb.SetRouteRequest, await call.receive())
-        result = await self._routes.set(convert.route_request(request), _actor(call))
+        result = await self._routes.set(convert.route_request(request), actor)
         await call.send(convert.route_set(result, request.workspace))
 
     async def get_route(self, call: Call) -> None:
+        self._user(call)
         request = convert.decode(pb.GetRouteRequest, await call.receive())
         route = await self._routes.get(request.route_name, request.workspace)
         await call.send(convert.route_told(route, request.workspace))
 
     async def delete_route(self, call: Call) -> None:
+        actor = self._user(call)
         request = convert.decode(pb.DeleteRouteRequest, await call.receive())
-        deleted = await self._routes.delete(request.route_name, _actor(call), request.workspace)
+        deleted = await self._routes.delete(request.route_name, actor, request.workspace)
         await call.send(pb.DeleteRouteResponse(deleted=deleted).SerializeToString())
 
     async def get_bundle(self, call: Call) -> None:
+        self._access.check(call.metadata, Role.SANDBOX)
         convert.decode(inference_pb2.GetInferenceBundleRequest, await call.receive())
         bundle = await self._routes.bundle()
         await call.send(convert.bundle_told(bundle, int(self._clock.wall() * 1000)))
 
-
-def _actor(call: Call) -> str:
-    """Who asks, as far as the call tells."""
-    agents = [value for key, value in call.metadata if key == "user-agent" and isinstance(value, str)]
-    return "grpc " + (agents[0][:ACTOR_CHARS_MAX] if agents else "")
+    def _user(self, call: Call) -> str:
+        """Who asks, as far as the call tells. Raises Unauthenticated or Denied."""
+        name = self._access.check(call.metadata, Role.USER)
+        agents = [value for key, value in call.metadata if key == "user-agent" and isinstance(value, str)]
+        return f"grpc {name} {agents[0][:ACTOR_CHARS_MAX] if agents else ''}".replace("  ", " ").rstrip()
 
 
 def _with_status(handler: Callable[[Call], Awaitable[None]]) -> RpcHandler:

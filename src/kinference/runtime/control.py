@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kinference.config.env import state_folder
 from kinference.config.schema import Config
+from kinference.control.access import Access, Role, Token
 from kinference.control.catalogue import Catalogue
 from kinference.control.credentials import Credentials
 from kinference.control.errors import Referred, StoreFailed
@@ -69,7 +70,12 @@ async def control_plane(
     async with GuardedUpstream(admits) as upstream, _store(config, environ) as store:
         if config.control.store is not None:
             await _open(store)
-        yield _build(store, environ, Verifier(upstream), clock, metrics)
+        catalogue, credentials = Catalogue(store), build_credentials(environ)
+        routes = Routes(catalogue, credentials, Verifier(upstream), metrics)
+        backends = ProviderBackends(catalogue, routes)
+        registry = Registry(catalogue, credentials, backends.users_of)
+        service = inference_service(routes, build_access(config), clock)
+        yield Control(service, routes, registry, backends)
 
 
 async def _open(store: Store) -> None:
@@ -79,12 +85,10 @@ async def _open(store: Store) -> None:
         raise ConfigError("control.store", str(error), "check the path, its permissions and the server") from error
 
 
-def _build(store: Store, environ: Mapping[str, str], verifier: Verifier, clock: Clock, metrics: Metrics) -> Control:
-    catalogue, credentials = Catalogue(store), build_credentials(environ)
-    routes = Routes(catalogue, credentials, verifier, metrics)
-    backends = ProviderBackends(catalogue, routes)
-    registry = Registry(catalogue, credentials, backends.users_of)
-    return Control(inference_service(routes, clock), routes, registry, backends)
+def build_access(config: Config) -> Access:
+    """Who may call: the configured tokens."""
+    tokens = config.control.tokens
+    return Access([Token(each.name, Role(each.role.value), each.token.reveal()) for each in tokens])
 
 
 async def backup(config: Config, environ: Mapping[str, str]) -> bytes:

@@ -48,6 +48,10 @@ def test_a_good_file_passes() -> None:
         (BACKEND.replace("{m: n}", "{}"), "backends[0].models: no model"),
         (BACKEND.replace("{m: n}", "{m: ''}"), "backends[0].models: an empty model name"),
         (
+            "control: {tokens: [{name: a, role: user, token: '${A}'}, {name: b, role: sandbox, token: '${A2}'}]}",
+            "control.tokens[1].token: another entry has the same token",
+        ),
+        (
             "models: [{model: m, targets: [{pool: p}]}]",
             "models[0].targets[0].pool: no pool is called default/p; there is",
         ),

@@ -3,6 +3,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from google.protobuf.message import Message
 
+from kinference.control.access import Access, Role, Token
 from kinference.control.registry import ProviderChange, Registry
 from kinference.control.routes import Routes
 from kinference.control.service import inference_service
@@ -23,9 +24,11 @@ class Clock:
 class Asked:
     """One call: what was sent, and what came back."""
 
-    metadata: Sequence[tuple[str, str | bytes]] = (("user-agent", "test-client/1"),)
-
-    def __init__(self, request: Message) -> None:
+    def __init__(self, request: Message, token: str) -> None:
+        self.metadata: Sequence[tuple[str, str | bytes]] = (
+            ("user-agent", "test-client/1"),
+            ("authorization", f"Bearer {token}"),
+        )
         self._messages: list[bytes | None] = [request.SerializeToString(), None]
         self.answer = b""
 
@@ -40,13 +43,13 @@ class Asked:
 
 @pytest.fixture
 def methods(routes: Routes) -> Mapping[str, RpcHandler]:
-    service = inference_service(routes, Clock())
+    service = inference_service(routes, Access([]), Clock())
     assert service.name == "openshell.inference.v1.Inference"
     return service.methods
 
 
-async def asked(handler: RpcHandler, request: Message) -> bytes:
-    call = Asked(request)
+async def asked(handler: RpcHandler, request: Message, token: str = "") -> bytes:
+    call = Asked(request, token)
     await handler(call)
     return call.answer
 
@@ -87,3 +90,40 @@ async def test_a_failing_store_is_internal_and_its_details_stay_with_us(
     with pytest.raises(RpcError) as refusal:
         await asked(methods["GetInferenceBundle"], seed.GetInferenceBundleRequest())
     assert (refusal.value.status, refusal.value.message) == (Status.INTERNAL, "the store could not be read or written")
+
+
+USERS_CALLS = (
+    "SetClusterInference",
+    "GetClusterInference",
+    "SetInferenceRoute",
+    "GetInferenceRoute",
+    "DeleteInferenceRoute",
+)
+
+
+@pytest.mark.parametrize("method", [*USERS_CALLS, "GetInferenceBundle"])
+async def test_f37_neither_does_what_is_the_others(routes: Routes, method: str) -> None:
+    access = Access([Token("alice", Role.USER, "user-token"), Token("box", Role.SANDBOX, "box-token")])
+    handler = inference_service(routes, access, Clock()).methods[method]
+    wrong, right = ("box-token", "user-token") if method in USERS_CALLS else ("user-token", "box-token")
+    statuses = []
+    for token in ("", "unknown", wrong, right):
+        try:
+            await asked(handler, later.SetRouteRequest(), token)
+            statuses.append(Status.OK)
+        except RpcError as error:
+            statuses.append(error.status)
+    assert statuses[:3] == [Status.UNAUTHENTICATED, Status.UNAUTHENTICATED, Status.PERMISSION_DENIED]
+    assert statuses[3] in (Status.OK, Status.INVALID_ARGUMENT, Status.NOT_FOUND)
+
+
+async def test_the_audit_log_names_the_caller(
+    routes: Routes, registry: Registry, openai: ProviderChange, caplog: pytest.LogCaptureFixture
+) -> None:
+    await registry.create("p", openai, "test")
+    service = inference_service(routes, Access([Token("alice", Role.USER, "user-token")]), Clock())
+    with caplog.at_level("INFO", "kinference.control.audit"):
+        wanted = later.SetRouteRequest(provider_name="p", model_id="m")
+        await asked(service.methods["SetClusterInference"], wanted, "user-token")
+    actors = [vars(record)["actor"] for record in caplog.records if record.message == "route set"]
+    assert actors == ["grpc alice test-client/1"]

@@ -75,7 +75,7 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
 
 def test_every_refusal_has_its_status() -> None:
     own = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, KinferenceError)}
-    assert own - {KinferenceError} - STATUS.keys() == {errors.Referred}
+    assert own - {KinferenceError} - STATUS.keys() == {errors.Referred, errors.Denied, errors.Unauthenticated}
 
 
 async def test_the_life_of_a_provider(client: Client) -> None:
