@@ -228,8 +228,11 @@ class Load(asyncio.Protocol):
     def call(self, step: int, response_id: int, message: bytes) -> None:
         stream = self.open(step, response_id)
         framed = b"\0" + len(message).to_bytes(4) + message
-        self.outbox.write(frames.frame(frames.FrameType.DATA, frames.END_STREAM, stream.id, framed))
-        self.outbox.window -= len(framed)
+        if self.outbox.window >= len(framed):
+            self.outbox.write(frames.frame(frames.FrameType.DATA, frames.END_STREAM, stream.id, framed))
+            self.outbox.window -= len(framed)
+        else:
+            self.outbox.send(stream, framed)
 
     def data_received(self, data: bytes) -> None:
         buffer, at = self.rest + data, 0

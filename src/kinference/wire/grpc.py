@@ -16,6 +16,8 @@ from kinference.wire.rpc import RpcError, Status
 
 OK = Status.OK
 PREFIX_BYTES = 5
+PIECES_MAX = 128
+"""Of a message under way. A caller may send it in frames of a byte, which must not cost an object each."""
 STATUS_MESSAGE_MAX_CHARS = 2048
 
 UNITS: dict[bytes, float] = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
@@ -91,55 +93,62 @@ class Deframer:
     def __init__(self, message_bytes_max: int) -> None:
         self._limit = message_bytes_max
         self._pieces: list[bytes] = []
+        """Of a message that has begun: its prefix until that is whole, then what there is of the rest."""
         self._held = 0
-        self._wanted = PREFIX_BYTES
+        self._wanted = -1
+        """The length of the message that has begun; -1 until its prefix is whole."""
 
     @property
     def is_between_messages(self) -> bool:
         """False while a message has begun and is not complete."""
-        return not self._held
+        return self._wanted < 0 and not self._held
 
     def feed(self, data: bytes) -> list[bytes]:
         """The messages that these bytes complete. Raises RpcError for one that we do not take."""
         size = len(data)
-        if not self._held and size >= PREFIX_BYTES and size == PREFIX_BYTES + int.from_bytes(data[1:5]):
-            self._check(data)
-            return [data[PREFIX_BYTES:]]
-        if not data:
-            return []
-        self._pieces.append(data)
-        self._held += size
-        return self._cut() if self._held >= self._wanted else []
-
-    def _cut(self) -> list[bytes]:
-        buffer = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        messages, at, end = [], 0, len(buffer)
-        self._wanted = PREFIX_BYTES
-        while end - at >= PREFIX_BYTES:
-            prefix = buffer[at : at + PREFIX_BYTES]
-            self._check(prefix)
-            size = PREFIX_BYTES + int.from_bytes(prefix[1:])
-            if end - at < size:
-                self._wanted = size
-                break
-            messages.append(buffer[at + PREFIX_BYTES : at + size])
-            at += size
-        self._pieces, self._held = ([buffer[at:]] if at < end else []), end - at
+        if self._wanted < 0 and not self._held and size >= PREFIX_BYTES:
+            length = int.from_bytes(data[1:5])
+            if size == PREFIX_BYTES + length:  # the hot path: one message, and all of it
+                self._check(data[0], length)
+                return [data[PREFIX_BYTES:]]
+        messages: list[bytes] = []
+        at = 0
+        while at < size or self._held == self._wanted:
+            at = self._take(data, at, messages)
         return messages
 
-    def _check(self, prefix: bytes) -> None:
-        length = int.from_bytes(prefix[1:5])
+    def _take(self, data: bytes, at: int, messages: list[bytes]) -> int:
+        """Take what belongs to the prefix, or the message, that comes next. Returns where to go on."""
+        wanted = PREFIX_BYTES if self._wanted < 0 else self._wanted
+        piece = data[at : at + wanted - self._held]
+        self._pieces.append(piece)
+        self._held += len(piece)
+        if len(self._pieces) > PIECES_MAX:
+            self._pieces = [b"".join(self._pieces)]
+        if self._held == wanted:
+            whole = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+            self._pieces, self._held = [], 0
+            if self._wanted < 0:
+                length = int.from_bytes(whole[1:])
+                self._check(whole[0], length)
+                self._wanted = length
+            else:
+                messages.append(whole)
+                self._wanted = -1
+        return at + len(piece)
+
+    def _check(self, flag: int, length: int) -> None:
         if length > self._limit:
             raise RpcError(Status.RESOURCE_EXHAUSTED, f"a message of {length} bytes, {self._limit} at most")
-        if prefix[0] == 1:
+        if flag == 1:
             raise RpcError(Status.UNIMPLEMENTED, "compressed messages are not supported: send identity")
-        if prefix[0]:
+        if flag:
             raise RpcError(Status.INTERNAL, "a message that does not begin as gRPC messages do")
 
 
-def framed(message: bytes) -> bytes:
-    """A message as it travels."""
-    return b"\0" + len(message).to_bytes(4) + message
+def prefix(message: bytes) -> bytes:
+    """What goes in front of a message: that it is not compressed, and its length."""
+    return b"\0" + len(message).to_bytes(4)
 
 
 def trailers(status: Status, message: str) -> bytes:

@@ -17,7 +17,7 @@ from kinference.wire.grpc import (
     RESET_CODES,
     RESPONSE,
     CallHead,
-    framed,
+    prefix,
     read_head,
     refusal_head,
     trailers,
@@ -178,7 +178,8 @@ class GrpcSession(asyncio.Protocol):
     def _check_alive(self) -> None:
         if self._transport is None:
             return
-        if not self._was_heard and (self._is_asked or not self._connection.is_settled):
+        is_late = not self._was_heard and (self._is_asked or not self._connection.is_settled)
+        if is_late or self._connection.is_closed:  # a peer that takes no goodbye must not hold the connection
             self._transport.abort()
             return
         self._is_asked = not self._was_heard
@@ -357,7 +358,7 @@ class GrpcSession(asyncio.Protocol):
             call.has_answered = True
             connection.send_headers(stream_id, RESPONSE)
         self._flush_soon()
-        return connection.send_data(stream_id, framed(message))
+        return connection.send_data(stream_id, message, prefix(message))
 
     def advance(self, call: GrpcCall) -> None:
         if call.task is None:

@@ -14,10 +14,10 @@ from h2.events import DataReceived, Event, StreamEnded, StreamReset
 from kinference.ids import ResponseId, StreamId
 from kinference.ports import PickArguments
 from kinference.vocabulary import AbortReason
-from kinference.wire.grpc import framed
 from kinference.wire.http2.frames import ErrorCode
 from kinference.wire.proto import picker_pb2 as pb
 from tests.conformance.serving import ROOMY, Served, served
+from tests.unit.wire.http2.peer import framed
 
 CONNECTIONS, PUSHES = 20, 100
 BODY = b'{"model": "llama", "messages": [{"role": "user", "content": "' + b"word " * 400 + b'"}]}'

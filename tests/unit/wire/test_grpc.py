@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from kinference.wire.grpc import (
     CallHead,
     Deframer,
-    framed,
     is_grpc,
     percent_encoded,
     read_head,
@@ -20,6 +19,7 @@ from kinference.wire.grpc import (
 from kinference.wire.http2.fields import field
 from kinference.wire.http2.requests import Request
 from kinference.wire.rpc import RpcError, Status
+from tests.unit.wire.http2.peer import framed
 
 GRPC = (b"content-type", b"application/grpc")
 
@@ -100,6 +100,14 @@ def test_messages_are_the_same_wherever_their_bytes_are_cut(messages: list[bytes
     found += deframer.feed(rest)
     assert found == messages
     assert deframer.is_between_messages
+
+
+def test_a_message_byte_by_byte_costs_no_object_a_byte() -> None:
+    deframer = Deframer(1000)
+    for byte in framed(bytes(1000))[:-1]:
+        assert deframer.feed(bytes((byte,))) == []
+        assert len(deframer._pieces) <= 129
+    assert deframer.feed(b"\0") == [bytes(1000)]
 
 
 def test_half_a_message_is_known_as_such() -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
-from kinference.wire.grpc import CallHead, framed
+from kinference.wire.grpc import CallHead
 from kinference.wire.grpc_call import GrpcCall, Method
 from kinference.wire.rpc import Call, RpcError, RpcService, Status
+from tests.unit.wire.http2.peer import framed
 
 HEAD = CallHead("/s/m", None, ())
 

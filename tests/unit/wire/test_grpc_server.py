@@ -14,12 +14,12 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived, StreamEnded, TrailersReceived
 
-from kinference.wire.grpc import framed
 from kinference.wire.grpc_server import GrpcServer
 from kinference.wire.grpc_session import GrpcLimits
 from kinference.wire.rpc import Call, RpcService
 from kinference.wire.tls import ServerTls, TlsFiles
 from tests.unit.wire.certificates import Pair, self_signed
+from tests.unit.wire.http2.peer import framed
 
 
 async def echo(call: Call) -> None:

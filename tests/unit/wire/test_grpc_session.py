@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from kinference.errors import ClientGone
-from kinference.wire.grpc import framed
 from kinference.wire.grpc_call import Method
 from kinference.wire.grpc_session import GrpcLimits, GrpcSession, Host
 from kinference.wire.http2 import frames
 from kinference.wire.http2.frames import ErrorCode, FrameType
 from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.rpc import Call, RpcError, RpcHandler, RpcService, Status
-from tests.unit.wire.http2.peer import HELLO, Frame, Talk, data, split
+from tests.unit.wire.http2.peer import HELLO, Frame, Talk, data, framed, split
 
 GRPC = (("te", "trailers"), ("content-type", "application/grpc"))
 
@@ -383,6 +382,14 @@ async def test_a_peer_that_is_silent_is_asked_and_then_left(sessions: Any) -> No
     session.session._check_alive()
     session.session._check_alive()
     assert not session.transport.aborted
+    session.session._check_alive()
+    assert session.transport.aborted
+
+
+async def test_one_that_takes_no_goodbye_is_left(sessions: Any) -> None:
+    session = sessions(echo)
+    session.receive(data(0, b"x"))
+    assert session.transport.closed
     session.session._check_alive()
     assert session.transport.aborted
 

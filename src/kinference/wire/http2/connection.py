@@ -41,6 +41,8 @@ from kinference.wire.http2.streams import Event as Step
 
 Head = TypeVar("Head")
 
+CREDIT_BYTES_MIN = 1024
+"""A WINDOW_UPDATE of less is of little use; a reader of large answers sends many of more."""
 NO_TABLE = b"\x20"
 """Begins a header block: the dynamic table is empty from here on. A peer that allows less than the default asks it."""
 
@@ -112,18 +114,25 @@ class Http2Connection(Generic[Head]):
     def _read(self, buffer: bytes) -> bytes:
         """Read all frames that are there whole. Returns what is left."""
         at, end = (0, len(buffer)) if self._is_greeted else (self._check_preface(buffer), len(buffer))
-        unpack, frame_bytes_max = frames.HEADER.unpack_from, self._limits.frame_bytes_max
+        unpack, frame_bytes_max, readers = frames.HEADER.unpack_from, self._limits.frame_bytes_max, self._readers
         self._wanted = frames.HEADER_BYTES
         while end - at >= frames.HEADER_BYTES:
             length_and_kind, flags, stream_id = unpack(buffer, at)
-            length = length_and_kind >> 8
-            if length > frame_bytes_max:
-                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length} bytes")
-            stop = at + frames.HEADER_BYTES + length
+            stop = at + frames.HEADER_BYTES + (length_and_kind >> 8)
+            if length_and_kind >> 8 > frame_bytes_max:
+                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length_and_kind >> 8} bytes")
             if stop > end:
                 self._wanted = stop - at
                 break
-            self._on_frame(length_and_kind & 0xFF, flags, stream_id & frames.STREAM_ID_MAX, buffer[at + 9 : stop])
+            kind, stream_id = length_and_kind & 0xFF, stream_id & frames.STREAM_ID_MAX
+            if self._block is not None or not self.is_settled:
+                self._check_turn(kind, stream_id)
+            reader = readers[kind] if kind < len(readers) else self._on_unknown
+            try:
+                reader(flags, stream_id, buffer[at + frames.HEADER_BYTES : stop])
+            except StreamFault as fault:
+                self._guard.charge(Nuisance.FAULT, self._now)
+                self._break(stream_id, fault.code)
             at = stop
         return buffer[at:]
 
@@ -133,21 +142,17 @@ class Http2Connection(Generic[Head]):
         self._is_greeted = True
         return len(frames.PREFACE)
 
-    def _on_frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+    def _check_turn(self, kind: int, stream_id: int) -> None:
+        """Where only one kind of frame may come, it has to be that."""
         if self._block is not None and (kind != FrameType.CONTINUATION or stream_id != self._block.stream_id):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block broken off by another frame")
-        if not self.is_settled:
-            if kind != FrameType.SETTINGS:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
-            self.is_settled = True
-        if kind >= len(self._readers):
-            self._guard.charge(Nuisance.CONTROL, self._now)
-            return
-        try:
-            self._readers[kind](flags, stream_id, payload)
-        except StreamFault as fault:
-            self._guard.charge(Nuisance.FAULT, self._now)
-            self._break(stream_id, fault.code)
+        if not self.is_settled and kind != FrameType.SETTINGS:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
+        self.is_settled = True
+
+    def _on_unknown(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
+        """A frame of an extension that we do not know is ignored."""
+        self._guard.charge(Nuisance.CONTROL, self._now)
 
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)
@@ -292,8 +297,9 @@ class Http2Connection(Generic[Head]):
 
     def _on_window_update(self, _flags: int, stream_id: int, payload: bytes) -> None:
         _of_length(payload, 4, "WINDOW_UPDATE")
-        self._guard.charge(Nuisance.EMPTY, self._now)
         increment = frames.u31(payload)
+        if increment < CREDIT_BYTES_MIN:
+            self._guard.charge(Nuisance.EMPTY, self._now)
         if stream_id == 0:
             if increment == 0:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a window of the connection that grows by nothing")
@@ -383,9 +389,9 @@ class Http2Connection(Generic[Head]):
         """Begin an answer. The block is made by `headers.literal`."""
         self._outbox.write(self._headers_frame(0, stream_id, block))
 
-    def send_data(self, stream_id: int, data: bytes) -> bool:
+    def send_data(self, stream_id: int, data: bytes, prefix: bytes = b"") -> bool:
         """Send bytes of a body. False when some have to wait: StreamDrained tells when they have gone."""
-        return self._outbox.send(self._streams.live[stream_id], data)
+        return self._outbox.send(self._streams.live[stream_id], data, prefix)
 
     def send_trailers(self, stream_id: int, block: bytes) -> None:
         """End an answer whose bytes have all gone. What the peer still sends on the stream is of no interest then."""

@@ -23,7 +23,7 @@ class Nuisance(Enum):
     CONTROL = auto()
     """SETTINGS and PING, which must be answered; PRIORITY and frames of unknown type, which must be read."""
     EMPTY = auto()
-    """DATA that carries nothing and ends nothing, CONTINUATION, WINDOW_UPDATE."""
+    """DATA that carries nothing and ends nothing, CONTINUATION, WINDOW_UPDATE of a few bytes."""
 
 
 @dataclass(frozen=True, slots=True)

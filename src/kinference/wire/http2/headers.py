@@ -22,8 +22,8 @@ MORE = 0x80
 """Set in every byte of a number but the last."""
 SEVEN_BITS = 0x7F
 INTEGER_BYTES_MAX = 4
-HUFFMAN_CACHED_MAX = 1024
-"""Decoded strings that are remembered: peers send the same names, and most values, again and again."""
+HUFFMAN_CACHED_MAX, HUFFMAN_CACHED_BYTES = 1024, 256
+"""Decoded strings that are remembered, and how long: peers send the same names, and most values, again and again."""
 
 
 class HeaderDecoder:
@@ -101,6 +101,8 @@ class HeaderDecoder:
         text = self._huffman.get(packed)
         if text is None:
             text = decode_huffman(packed)
+            if len(packed) > HUFFMAN_CACHED_BYTES:
+                return text
             if len(self._huffman) >= HUFFMAN_CACHED_MAX:
                 self._huffman.clear()
             self._huffman[packed] = text

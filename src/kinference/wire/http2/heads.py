@@ -14,7 +14,8 @@ from kinference.wire.http2.requests import Request, check_trailers, read_request
 
 Head = TypeVar("Head")
 
-REMEMBERED_MAX = 256
+REMEMBERED_MAX, REMEMBERED_BYTES = 256, 1024
+"""Blocks, and the longest of them."""
 
 
 class Heads(Generic[Head]):
@@ -37,7 +38,8 @@ class Heads(Generic[Head]):
             return head, None
         request = read_request(self._fields(block))
         head = self._read_head(request)
-        if request.content_length is None and self._decoder.changes == self._valid_at:
+        is_lasting = request.content_length is None and self._decoder.changes == self._valid_at
+        if is_lasting and len(block) <= REMEMBERED_BYTES:
             if len(self._known) >= REMEMBERED_MAX:
                 self._known.clear()
             self._known[block] = head

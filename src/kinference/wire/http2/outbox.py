@@ -50,20 +50,20 @@ class Outbox:
         self._output.append(frames)
         self._size += len(frames)
 
-    def send(self, stream: Stream, data: bytes) -> bool:
-        """Send DATA as far as it goes; the rest waits. True when nothing waits."""
-        size = len(data)
+    def send(self, stream: Stream, data: bytes, prefix: bytes = b"") -> bool:
+        """Send DATA as far as it goes, the prefix in front; the rest waits. True when nothing waits."""
+        size = len(prefix) + len(data)
         may_go = not self.paused and self._size < self._output_bytes_max
         fits = size <= self.window and size <= stream.send_window and size <= self.frame_bytes
-        if may_go and fits and stream.queue is None:
+        if fits and may_go and stream.queue is None:
             self.window -= size
             stream.send_window -= size
-            self._output += (HEADER.pack(size << 8, 0, stream.id), data)
+            self._output += (HEADER.pack(size << 8, 0, stream.id), prefix, data)
             self._size += size + HEADER_BYTES
             return True
         if stream.queue is None:
             stream.queue = deque()
-        stream.queue.append(memoryview(data))
+        stream.queue += (memoryview(prefix), memoryview(data)) if prefix else (memoryview(data),)
         while self._may_send(stream):
             self._send_frame(stream)
         return not self._keeps_waiting(stream)

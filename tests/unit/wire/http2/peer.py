@@ -32,6 +32,11 @@ def split(data: bytes) -> list[Frame]:
     return found
 
 
+def framed(message: bytes) -> bytes:
+    """A gRPC message as it travels."""
+    return b"\0" + len(message).to_bytes(4) + message
+
+
 def data(stream_id: int, payload: bytes, *, end: bool = False) -> bytes:
     return frames.frame(FrameType.DATA, frames.END_STREAM if end else 0, stream_id, payload)
 

@@ -349,6 +349,14 @@ def test_a_flood_is_cut_off_and_a_burst_is_not(flood: Callable[[Talk, int], byte
     assert faults(talk.sent())[-1] == ("connection", 0, ErrorCode.ENHANCE_YOUR_CALM)
 
 
+def test_a_reader_may_grow_its_windows_as_often_as_it_reads() -> None:
+    talk = Talk(Http2Limits(rates={kind: Rate(100, 1) for kind in Nuisance}))
+    talk.open()
+    for _ in range(1000):
+        talk.feed(frames.window_update(1, 16_384) + frames.window_update(0, 16_384))
+    assert not talk.connection.is_closed
+
+
 def test_continuations_are_cut_off_by_their_number_too() -> None:
     talk = Talk(replace(Http2Limits(), rates={kind: Rate(100, 1) for kind in Nuisance}))
     talk.feed(frame(FrameType.HEADERS, 0, 1, b""))

@@ -101,3 +101,9 @@ def test_strings_are_remembered_up_to_a_bound() -> None:
     for number in range(3000):
         decoder.decode(encoder.encode([(":path", f"/{number}/aaaaaaaaaa")], huffman=True))
     assert len(decoder._huffman) <= 1024
+
+
+def test_a_long_string_is_not_remembered() -> None:
+    decoder, encoder = HeaderDecoder(), Encoder()
+    decoder.decode(encoder.encode([("x-long", "a" * 1000)], huffman=True))
+    assert sum(map(len, decoder._huffman)) < 20

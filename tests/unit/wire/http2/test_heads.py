@@ -4,6 +4,7 @@ import pytest
 from hpack import Encoder
 
 from kinference.wire.http2.frames import ConnectionFault, ErrorCode, StreamFault
+from kinference.wire.http2.headers import literal
 from kinference.wire.http2.heads import REMEMBERED_MAX, Heads
 from kinference.wire.http2.requests import Request
 from tests.unit.wire.http2.peer import REQUEST
@@ -73,3 +74,12 @@ def test_trailers_are_checked() -> None:
         peer.heads.trailers(b"\x84")
     with pytest.raises(ConnectionFault):
         peer.heads.trailers(b"\x80")
+
+
+def test_a_long_block_is_read_each_time() -> None:
+    peer = Counting()
+    peer.heads = Heads(peer.head, 10_000)
+    block = b"\x83\x86\x84" + literal(b"x-long", b"v" * 1100)
+    for _ in range(2):
+        peer.heads.request(block)
+    assert peer.read == 2
