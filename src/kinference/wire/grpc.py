@@ -3,6 +3,7 @@
 import binascii
 import re
 from base64 import b64decode
+from typing import TypeAlias
 from urllib.parse import quote
 
 import msgspec
@@ -13,6 +14,8 @@ from kinference.wire.http2.frames import ErrorCode
 from kinference.wire.http2.headers import literal
 from kinference.wire.http2.requests import Request
 from kinference.wire.rpc import RpcError, Status
+
+Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 
 OK = Status.OK
 PREFIX_BYTES = 5
@@ -46,18 +49,21 @@ class Refusal(msgspec.Struct, frozen=True):
     http_status: int = 200
 
 
-class CallHead(msgspec.Struct, frozen=True):
-    """A call before its first message."""
+class CallHead(msgspec.Struct):
+    """A call before its first message. Calls whose header blocks are the same bytes share one, so nobody changes it."""
 
     path: str
     """`/package.Service/Method`"""
     timeout: Seconds | None
     fields: Fields
     refusal: Refusal | None = None
+    _metadata: Metadata | None = None
 
-    def metadata(self) -> tuple[tuple[str, str | bytes], ...]:
-        """The caller's own fields: text, and bytes where the name ends in -bin."""
-        return tuple(_metadatum(name, value) for name, value, _, _ in self.fields if _is_metadata(name))
+    def metadata(self) -> Metadata:
+        """The caller's own fields: text, and bytes where the name ends in -bin. Made when it is first asked for."""
+        if self._metadata is None:
+            self._metadata = tuple(_metadatum(name, value) for name, value, _, _ in self.fields if _is_metadata(name))
+        return self._metadata
 
 
 def read_head(request: Request) -> CallHead:
