@@ -110,6 +110,8 @@ class FinalTokenReport:
     cached_tokens: int | None = None
     itl_bucket_counts: tuple[int, ...] = ()
     itl_bucket_layout: int = 0
+    broken: bool = False
+    """The destination broke the answer off; only a caller in the same process can say so."""
 
 
 class Picker(Protocol):

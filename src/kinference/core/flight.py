@@ -30,6 +30,8 @@ class Flight:
     status: int | None = None
     """Of the answer; None while nothing is known."""
     first_token_at: Seconds | None = None
+    broken: bool = False
+    """The destination did not end the answer that it began."""
 
     @property
     def served(self) -> bool:
@@ -47,10 +49,17 @@ class Flight:
             self.rates.learn(self.computed_tokens, ttft_ms)
             self.destination.latency.learn(ttft_ms, now)
 
+    def learn_break(self, now: Seconds) -> None:
+        """The answer broke off at the destination's end."""
+        self.broken = True
+        self.destination.circuit.broke("broke its answer off", now)
+
     def learn_final(self, prompt_tokens: int, completion_tokens: int, now: Seconds) -> None:
         """The end of an answer. One that was not announced by a first byte was good all the same."""
-        if self.status is None:
-            self.destination.circuit.succeeded()
+        if not self.broken:
+            self.destination.circuit.completed()
+            if self.status is None:
+                self.destination.circuit.succeeded()
         if self.served:
             self.traits.learn_counts(self.prompt_bytes, prompt_tokens, completion_tokens)
         if self.first_token_at is not None:

@@ -22,6 +22,8 @@ class Circuit:
 
     failures: int = 0
     """In a row."""
+    breaks: int = 0
+    """Answers in a row that began well and broke off. Apart from failures, which every good beginning forgets."""
     failure_ratio: float = 0.0
     """Smoothed, so that failing every other request shows as well."""
     reason: str = ""
@@ -54,6 +56,18 @@ class Circuit:
         self.failure_ratio += FAILURE_SMOOTHING * (1.0 - self.failure_ratio)
         if self._on_trial or (self.closed and self.failures >= FAILURES_TO_OPEN):
             self._open(reason, now, (BACKOFF_S, BACKOFF_MAX_S))
+
+    def completed(self) -> None:
+        """An answer came to its end."""
+        self.breaks = 0
+
+    def broke(self, reason: str, now: Seconds) -> None:
+        """It began an answer and did not end it: whoever fails fast would look like the fastest."""
+        self.breaks += 1
+        self.failure_ratio += FAILURE_SMOOTHING * (1.0 - self.failure_ratio)
+        beyond = self.breaks - FAILURES_TO_OPEN
+        if self.closed and beyond >= 0:
+            self._open(reason, now, (min(BACKOFF_S * 2**beyond, BACKOFF_MAX_S), BACKOFF_MAX_S))
 
     def reject(self, reason: str, now: Seconds) -> None:
         """The caller found no route or credential for it: out at once, back for a trial later."""

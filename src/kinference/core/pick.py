@@ -109,6 +109,12 @@ class Router:
         if is_failure(upstream_status):
             self._take_back(flight)
 
+    def broke(self, reservation: ReservationId, now: Seconds) -> None:
+        """The destination broke its answer off: to be told before the final counts, which are those of a part."""
+        flight = self._flights.get(reservation)
+        if flight is not None:
+            flight.learn_break(now)
+
     def final_token(
         self,
         reservation: ReservationId,

@@ -52,7 +52,9 @@ class Deliverer:
             await answer.close()
             if relay.first_byte_at is not None:
                 self._record.ttft_ms = (relay.first_byte_at - delivery.sent_at) * 1000
-                await self._account(delivery, passage)
+                await self._account(delivery, passage, broken=relay.end is End.UPSTREAM_CUT)
+            elif relay.end is End.UPSTREAM_CUT:
+                await self._nothing_came(delivery)
 
     async def _deliver_whole(self, delivery: Delivery, way_back: WayBack, reply: Reply) -> None:
         """Read all of an answer before the client hears of it: only then is it known to be one."""
@@ -60,7 +62,7 @@ class Deliverer:
         try:
             received = await read_whole(answer)
         except (UpstreamCut, UpstreamTimeout) as error:
-            await delivery.ticket.abort(AbortReason.UNSPECIFIED, "the destination broke its answer off")
+            await self._nothing_came(delivery)
             await reply.refuse(errors.refusal_of(error))
             return
         finally:
@@ -82,7 +84,14 @@ class Deliverer:
         await reply.exchange.finish()
         self._record.end = End.OK
 
-    async def _account(self, delivery: Delivery, passage: Counted) -> None:
+    async def _nothing_came(self, delivery: Delivery) -> None:
+        """The destination promised an answer by its head, and broke off: that is a failure of its own."""
+        if self._route.runs_prompt:
+            waited = self._outside.clock.now() - delivery.sent_at
+            await delivery.ticket.began(waited, errors.UPSTREAM_BROKEN.status)
+        await delivery.ticket.abort(AbortReason.UNSPECIFIED, "the destination broke its answer off")
+
+    async def _account(self, delivery: Delivery, passage: Counted, *, broken: bool = False) -> None:
         if not self._route.runs_prompt:
             await delivery.ticket.abort(AbortReason.NOT_DISPATCHED, "answered without running the prompt")
             return
@@ -99,6 +108,7 @@ class Deliverer:
             cached_tokens=record.cached_tokens,
             itl_bucket_counts=gaps,
             itl_bucket_layout=LAYOUT if gaps else 0,
+            broken=broken,
         )
         await delivery.ticket.complete(report)
 

@@ -161,6 +161,8 @@ class Desk:
         flow.final = report
         self._close(ticket, "final")
         cached = None if report.cached_tokens is None else min(report.cached_tokens, report.prompt_tokens)
+        if report.broken:
+            self._router.broke(flow.decision.reservation, now)
         self._router.final_token(flow.decision.reservation, report.prompt_tokens, report.completion_tokens, cached, now)
         self._merge_gaps(flow.destination, report)
         return True

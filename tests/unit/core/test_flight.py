@@ -43,6 +43,15 @@ def test_an_end_without_a_first_byte_was_good() -> None:
     assert flight.destination.circuit.failures == 0
 
 
+def test_an_answer_that_broke_off_is_a_fault_whose_counts_are_good_all_the_same() -> None:
+    flight = flight_of()
+    flight.learn_first(500.0, 200, now=1.0)
+    flight.learn_break(now=2.0)
+    flight.learn_final(1_000, 50, now=2.0)
+    assert flight.destination.circuit.breaks == 1
+    assert flight.traits.bytes_per_token < BYTES_PER_TOKEN
+
+
 @pytest.mark.parametrize(
     ("believed", "cached", "alone", "dropped"),
     [(1_000, 0, True, True), (1_000, 600, True, False), (1_000, 0, False, False), (0, 0, True, False)],

@@ -38,6 +38,34 @@ def test_a_success_between_failures_keeps_it_closed_but_shows_in_the_ratio() -> 
     assert 0.2 < circuit.failure_ratio < 0.8
 
 
+def test_answers_that_break_off_open_it_although_each_began_well() -> None:
+    circuit = Circuit()
+    for _ in range(FAILURES_TO_OPEN):
+        circuit.succeeded()
+        assert circuit.closed
+        circuit.broke("broke its answer off", 0.0)
+    assert not circuit.closed
+    assert circuit.reason == "broke its answer off"
+
+
+def test_whoever_goes_on_breaking_off_is_left_alone_for_longer_and_longer_up_to_a_bound() -> None:
+    circuit, waits = Circuit(), []
+    for _ in range(30):
+        circuit.succeeded()
+        circuit.broke("broke its answer off", 0.0)
+        waits.append(next(wait for wait in (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0) if circuit.allows(wait)))
+    assert waits[:8] == [0.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
+    assert set(waits[8:]) == {BACKOFF_MAX_S}
+
+
+def test_an_answer_that_ends_forgives_those_that_broke_off() -> None:
+    circuit = Circuit()
+    for _ in range(10):
+        circuit.broke("broke its answer off", 0.0)
+        circuit.completed()
+    assert circuit.closed
+
+
 def test_after_its_time_it_lets_a_trickle_through() -> None:
     circuit = opened()
     assert circuit.state(0.5) == "open"

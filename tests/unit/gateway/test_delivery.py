@@ -97,20 +97,21 @@ async def test_g7_a_client_that_leaves_is_charged_for_what_it_got() -> None:
     await run.deliver()
     assert run.record.end is End.CLIENT_CLOSED
     assert run.answer.is_closed
-    assert [report.completion_tokens for report in run.world.picker.final] == [3]
+    assert [(report.completion_tokens, report.broken) for report in run.world.picker.final] == [(3, False)]
 
 
 async def test_a_stream_that_breaks_off_is_accounted_as_far_as_it_came() -> None:
     run = Run(FakeAnswer(200, EVENTS, (CHUNK, CUT)))
     await run.deliver()
     assert run.record.end is End.UPSTREAM_CUT
-    assert [report.completion_tokens for report in run.world.picker.final] == [1]
+    assert [(report.completion_tokens, report.broken) for report in run.world.picker.final] == [(1, True)]
 
 
-async def test_an_answer_that_breaks_off_before_its_first_byte_is_not_reported_as_served() -> None:
+async def test_an_answer_that_breaks_off_before_its_first_byte_is_reported_as_a_failure() -> None:
     run = Run(FakeAnswer(200, EVENTS, (CUT,)))
     await run.deliver()
-    assert (run.world.picker.first, run.world.picker.final) == ([], [])
+    assert [report.upstream_status for report in run.world.picker.first] == [502]
+    assert (run.world.picker.final, run.world.picker.aborted) == ([], [(ID, AbortReason.UNSPECIFIED)])
     assert run.record.ttft_ms is None
 
 

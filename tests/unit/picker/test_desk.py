@@ -1,6 +1,7 @@
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -55,6 +56,15 @@ def test_a_whole_flow_hands_the_body_back_and_leaves_nothing(desk: Desk, router:
     assert desk.first_token(FirstTokenReport(result.response_id, 12, 200))
     assert desk.final_token(final(result.response_id))
     assert (desk.buffered_bytes, in_flight(router), desk.is_idle) == (0, 0, True)
+
+
+def test_a_destination_that_breaks_its_answers_off_is_left_alone(desk: Desk, router: Router) -> None:
+    for _ in range(10):
+        result = pick(desk)
+        desk.first_token(FirstTokenReport(result.response_id, 12, 200))
+        assert desk.final_token(replace(final(result.response_id), broken=True))
+    reasons = {row.circuit_reason for row in router.snapshot(0.0) if row.circuit == "open"}
+    assert reasons == {"broke its answer off"}
 
 
 def test_id_zero_names_no_body(desk: Desk) -> None:
