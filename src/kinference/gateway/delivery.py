@@ -14,9 +14,8 @@ from kinference.gateway.routes import Route
 from kinference.gateway.translation import TranslatedPassage, WayBack, WholeTranslation, read_whole
 from kinference.ids import Seconds
 from kinference.ports import FinalTokenReport, Headers
-from kinference.shapes.answers import Frame
+from kinference.shapes.answers import Frame, NoAnswer
 from kinference.shapes.usage import Usage
-from kinference.shapes.way_back import NoAnswer
 from kinference.vocabulary import AbortReason
 from kinference.wire.exchange import header
 

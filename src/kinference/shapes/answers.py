@@ -10,6 +10,10 @@ from kinference.shapes.ir import Block, Sealed
 from kinference.vocabulary import Api
 
 
+class NoAnswer(ValueError):
+    """What a destination sent as a whole answer is none. The message is safe to show."""
+
+
 class Finish(Enum):
     """Why an answer ended."""
 

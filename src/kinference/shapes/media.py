@@ -65,6 +65,14 @@ def from_url(url: str, where: str) -> Media:
     return Media(mime=mime, data=plain_base64(payload, where))
 
 
+def from_data(data: str, where: str) -> Media:
+    """A file, as a data URL or as bare base64. Raises BadBody."""
+    if data[:5].lower() == "data:":
+        return from_url(data, where)
+    plain = plain_base64(data, where)
+    return Media(mime=true_type(plain) or "application/pdf", data=plain)
+
+
 def plain_base64(payload: str, where: str) -> str:
     """Base64 without white space, checked. Raises BadBody."""
     data = _WHITE.sub("", payload)

@@ -15,6 +15,7 @@ from kinference.shapes.answers import (
     Finish,
     Finished,
     Frame,
+    NoAnswer,
     Piece,
     ReasoningEnd,
     ReasoningPiece,
@@ -32,10 +33,6 @@ from kinference.shapes.translate import CLIENTS, DESTINATIONS, Return
 
 _FENCE: Final = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _CONTENT = (TextPiece, ReasoningPiece, RefusalPiece, ToolBegun, ArgumentsPiece)
-
-
-class NoAnswer(ValueError):
-    """What a destination sent as a whole answer is none."""
 
 
 def read_answer(back: Return, body: bytes) -> Answer:

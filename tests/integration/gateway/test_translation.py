@@ -89,6 +89,31 @@ async def test_the_anthropic_client_is_served_by_chat(gateway: MakeGateway) -> N
     assert final.stop_reason in ("end_turn", "max_tokens")
 
 
+async def test_the_openai_client_gets_its_responses_from_chat_and_messages(gateway: MakeGateway) -> None:
+    for api in (CHAT, MESSAGES):
+        async with provided(gateway, api) as rig, openai_client(rig) as client:
+            answer = await client.responses.create(model=MODEL, input="hi")
+            assert answer.output_text
+            assert answer.usage is not None
+            assert answer.usage.output_tokens == 12
+            stream = await client.responses.create(model=MODEL, input="hi", stream=True)
+            events = [event async for event in stream]
+        assert events[-1].type == "response.completed"
+        assert events[-1].response.output_text
+
+
+async def test_chat_and_messages_are_served_by_responses(gateway: MakeGateway) -> None:
+    async with provided(gateway, Api.OPENAI_RESPONSES) as rig, openai_client(rig) as client:
+        answer = await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hi"}])
+        assert answer.choices[0].message.content
+    async with (
+        provided(gateway, Api.OPENAI_RESPONSES) as rig,
+        anthropic_client(rig) as other,
+        other.messages.stream(model=MODEL, max_tokens=12, messages=[{"role": "user", "content": "hi"}]) as answered,
+    ):
+        assert "".join([piece async for piece in answered.text_stream])
+
+
 async def test_what_was_lost_is_told_and_strictly_refused(gateway: MakeGateway) -> None:
     async with provided(gateway, MESSAGES) as rig:
         answer = await rig.ask("/v1/chat/completions", CHAT_BODY)

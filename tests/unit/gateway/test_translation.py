@@ -5,11 +5,10 @@ import pytest
 from kinference.errors import UpstreamCut
 from kinference.gateway.translation import TranslatedPassage, WholeTranslation, read_whole, way_back
 from kinference.ports import UpstreamAnswer
-from kinference.shapes.answers import Frame
+from kinference.shapes.answers import Frame, NoAnswer
 from kinference.shapes.scan import BadBody
 from kinference.shapes.translate import Way
 from kinference.shapes.usage import Usage
-from kinference.shapes.way_back import NoAnswer
 from kinference.vocabulary import Api
 from tests.unit.gateway.fakes import FakeAnswer
 

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from kinference.shapes.answers import Counts
-from kinference.shapes.way_back import NoAnswer, read_answer, write_stream
+from kinference.shapes.answers import Counts, NoAnswer
+from kinference.shapes.way_back import read_answer, write_stream
 from tests.unit.shapes.conversions import CHAT, FRAME, MESSAGES, Stream, a_plan, answered, chunk, data, named
 
 TEXT = {"id": "msg_1", "model": "up", "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"}

@@ -181,16 +181,10 @@ def _file(file: Json, where: str, mark: CacheMark | None) -> File:
     name = string_of(file.get("filename"), f"{where}.file.filename")
     if file_id := file.get("file_id"):
         return File(Media(file_id=string_of(file_id, f"{where}.file.file_id")), name, cache=mark)
-    data = string_of(file.get("file_data"), f"{where}.file.file_data")
-    source = media.from_url(data, where) if data[:5].lower() == "data:" else _bare(data, where)
+    source = media.from_data(string_of(file.get("file_data"), f"{where}.file.file_data"), where)
     if source.mime.startswith("text/"):
         return File(Media(), name, media.decoded_text(source.data, where), cache=mark)
     return File(source, name, cache=mark)
-
-
-def _bare(data: str, where: str) -> Media:
-    plain = media.plain_base64(data, where)
-    return Media(mime=media.true_type(plain) or "application/pdf", data=plain)
 
 
 def _mark(part: Json) -> CacheMark | None:

@@ -1,0 +1,200 @@
+"""A whole Responses answer, read and written."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
+from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.openai_chat.answer import counts_of, text_in
+from kinference.shapes.openai_responses.seals import sealed
+
+ECHOED: Final = (
+    "instructions",
+    "max_output_tokens",
+    "metadata",
+    "parallel_tool_calls",
+    "reasoning",
+    "service_tier",
+    "temperature",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_p",
+    "truncation",
+    "user",
+)
+"""What an answer repeats of its request."""
+
+_DEFAULTS: Final[Json] = {
+    "instructions": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+}
+_REASONS: Final = {Finish.LENGTH: "max_output_tokens", Finish.REFUSAL: "content_filter"}
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def parse_answer(body: Json) -> Answer:
+    """Read an answer; what only its provider could run is passed over. Raises NoAnswer for one that failed."""
+    if body.get("status") == "failed":
+        error = body.get("error")
+        raise NoAnswer(text_in(error, "message") if isinstance(error, dict) else "the response failed")
+    output = body.get("output")
+    items = [item for item in (output if isinstance(output, list) else ()) if isinstance(item, dict)]
+    blocks = tuple(block for item in items for block in read_item(item))
+    calls = any(isinstance(block, ToolCall) for block in blocks)
+    return Answer(
+        text_in(body, "id"),
+        text_in(body, "model"),
+        blocks,
+        finish_of(body, calls=calls),
+        counts=counts_of(body.get("usage")),
+    )
+
+
+def finish_of(body: Json, *, calls: bool) -> Finish:
+    """Why it ended."""
+    if body.get("status") == "incomplete":
+        details = body.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else None
+        return Finish.REFUSAL if reason == "content_filter" else Finish.LENGTH
+    return Finish.TOOLS if calls else Finish.STOP
+
+
+def read_item(item: Json) -> Iterator[Block]:
+    """The blocks of one item of output."""
+    match item.get("type"):
+        case "message":
+            content = item.get("content")
+            for part in content if isinstance(content, list) else ():
+                if isinstance(part, dict) and (text := text_in(part, "text")):
+                    yield Text(text)
+                elif isinstance(part, dict) and (refusal := text_in(part, "refusal")):
+                    yield Refusal(refusal)
+        case "function_call":
+            yield ToolCall(text_in(item, "call_id", "id"), text_in(item, "name"), text_in(item, "arguments"))
+        case "custom_tool_call":
+            call, name = text_in(item, "call_id", "id"), text_in(item, "name")
+            yield ToolCall(call, name, text_in(item, "input"), is_free_form=True)
+        case "reasoning" if text := thought_in(item):
+            yield Reasoning(text)
+
+
+def thought_in(item: Json) -> str:
+    """The text of an item of reasoning."""
+    parts = [part for name in ("summary", "content") for part in item.get(name) or () if isinstance(part, dict)]
+    return "\n".join(text for part in parts if (text := text_in(part, "text")))
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def emit_answer(answer: Answer, frame: Frame) -> Json:
+    """The body."""
+    response_id = response_id_of(answer.id, frame)
+    output = [item for at, block in enumerate(answer.blocks) if (item := _item(block, f"{response_id[5:]}_{at}"))]
+    return (
+        envelope(response_id, answer.model, frame)
+        | ended(answer.finish)
+        | {
+            "output": output,
+            "usage": usage_of(answer.counts),
+        }
+    )
+
+
+def response_id_of(upstream: str, frame: Frame) -> str:
+    """The destination's own id, in the form that clients look for."""
+    upstream = upstream or frame.id
+    return upstream if upstream.startswith("resp_") else f"resp_{upstream}"
+
+
+def envelope(response_id: str, model: str, frame: Frame) -> Json:
+    """What every response object has, as of its beginning."""
+    given = {name: value for name, value in frame.echo.items() if value is not None}
+    text = given.get("text")
+    if isinstance(text, dict):
+        given["text"] = _DEFAULTS["text"] | text
+    return (
+        {
+            "id": response_id,
+            "object": "response",
+            "created_at": frame.created,
+            "model": model,
+            "status": "in_progress",
+            "error": None,
+            "incomplete_details": None,
+            "output": [],
+            "usage": None,
+            "store": False,
+        }
+        | _DEFAULTS
+        | given
+    )
+
+
+def ended(finish: Finish) -> Json:
+    """How it ended."""
+    if reason := _REASONS.get(finish):
+        return {"status": "incomplete", "incomplete_details": {"reason": reason}}
+    return {"status": "completed"}
+
+
+def _item(block: Block, suffix: str) -> Json | None:
+    match block:
+        case Text():
+            return message_item(f"msg_{suffix}", [text_part(block.text)])
+        case Refusal():
+            return message_item(f"msg_{suffix}", [{"type": "refusal", "refusal": block.text}])
+        case ToolCall():
+            return call_item(f"fc_{suffix}", block)
+        case Reasoning() | Sealed():
+            return reasoning_item(f"rs_{suffix}", block)
+        case _:
+            return None
+
+
+def text_part(text: str) -> Json:
+    """A part of text."""
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def message_item(item_id: str, content: list[Json], status: str = "completed") -> Json:
+    """An item of what was said."""
+    return {"id": item_id, "type": "message", "role": "assistant", "status": status, "content": content}
+
+
+def call_item(item_id: str, call: ToolCall, status: str = "completed") -> Json:
+    """An item of what was called."""
+    item: Json = {"id": item_id, "call_id": call.id, "name": call.name}
+    if call.is_free_form:
+        return {"type": "custom_tool_call", **item, "input": call.arguments}
+    return {"type": "function_call", **item, "arguments": call.arguments, "status": status}
+
+
+def reasoning_item(item_id: str, thought: Reasoning | Sealed) -> Json:
+    """An item of what was thought, with the seal that its issuer wants back."""
+    text = thought.text if isinstance(thought, Reasoning) else ""
+    summary: list[Any] = [{"type": "summary_text", "text": text}] if text else []
+    seal = sealed(thought)
+    item: Json = {"id": item_id, "type": "reasoning", "summary": summary}
+    return item | ({"encrypted_content": seal} if seal else {})
+
+
+def usage_of(counts: Counts) -> Json:
+    """The usage object, all its details in it."""
+    prompt, completion = counts.prompt or 0, counts.completion or 0
+    return {
+        "input_tokens": prompt,
+        "input_tokens_details": {"cached_tokens": counts.cached or 0, "cache_write_tokens": counts.cache_written or 0},
+        "output_tokens": completion,
+        "output_tokens_details": {"reasoning_tokens": counts.reasoning or 0},
+        "total_tokens": prompt + completion,
+    }

@@ -1,0 +1,156 @@
+"""A request written as a Responses body. The conversation comes last, so that turn N begins turn N+1."""
+
+from collections.abc import Iterator, Sequence
+
+from kinference.shapes import media
+from kinference.shapes.ir import (
+    Block,
+    Effort,
+    File,
+    Format,
+    FormatKind,
+    Image,
+    Json,
+    Refusal,
+    Request,
+    Role,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolMode,
+    ToolResult,
+    Turn,
+)
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.openai_chat.emit import identity, sampling, schema_members
+
+_ROLES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.SYSTEM: "developer"}
+
+
+def emit_request(request: Request) -> Json:
+    """The body."""
+    body: Json = {"model": request.model}
+    if len(request.system) == 1:
+        body["instructions"] = request.system[0].text
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+        if request.tool_choice is not None:
+            body["tool_choice"] = _choice(request.tool_choice)
+        if request.parallel_tools is not None:
+            body["parallel_tool_calls"] = request.parallel_tools
+    if request.max_tokens is not None:
+        body["max_output_tokens"] = request.max_tokens
+    body |= sampling(request.sampling, ("temperature", "top_p"))
+    body |= _thinking(request)
+    body |= _text(request)
+    body |= identity(request)
+    body["store"] = False  # nobody could ask for it again
+    if request.is_streaming:
+        body["stream"] = True
+    body["input"] = list(_input(request))
+    return body
+
+
+def _tool(tool: Tool) -> Json:
+    described = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
+    if tool.is_free_form:
+        return {"type": "custom", **described}
+    schema = tool.schema or {"type": "object", "properties": {}}
+    return {"type": "function", **described, "parameters": schema, "strict": tool.strict is True}
+
+
+def _choice(choice: ToolChoice) -> str | Json:
+    functions = [{"type": "function", "name": name} for name in choice.names]
+    if len(functions) == 1 and choice.mode is ToolMode.REQUIRED:
+        return functions[0]
+    if functions:
+        return {"type": "allowed_tools", "mode": choice.mode.value, "tools": functions}
+    return choice.mode.value
+
+
+def _thinking(request: Request) -> Json:
+    thinking = request.thinking
+    if thinking is None:
+        return {}
+    shown = {"summary": "auto"} if thinking.is_shown and thinking.effort is not Effort.NONE else {}
+    return {"reasoning": {"effort": thinking.effort.word, **shown}}
+
+
+def _text(request: Request) -> Json:
+    text: Json = {}
+    if request.format is not None:
+        text["format"] = _format(request.format)
+    if request.verbosity:
+        text["verbosity"] = request.verbosity
+    return {"text": text} if text else {}
+
+
+def _format(form: Format) -> Json:
+    if form.kind is FormatKind.JSON_OBJECT:
+        return {"type": "json_object"}
+    return {"type": "json_schema", **schema_members(form)}
+
+
+# --- items ------------------------------------------------------------------------------------------
+
+
+def _input(request: Request) -> Iterator[Json]:
+    if len(request.system) > 1:
+        yield _message(Role.SYSTEM, request.system)
+    for turn in request.turns:
+        yield from _items(turn)
+
+
+def _items(turn: Turn) -> Iterator[Json]:
+    """Each call and result is an item of its own, in order; what stands between them is one message."""
+    said: list[Block] = []
+    for block in turn.blocks:
+        if not isinstance(block, ToolCall | ToolResult):
+            said.append(block)
+            continue
+        if said:
+            yield _message(turn.role, said)
+            said = []
+        yield _call(block) if isinstance(block, ToolCall) else _result(block)
+    if said:
+        yield _message(turn.role, said)
+
+
+def _message(role: Role, blocks: Sequence[Block]) -> Json:
+    parts = [_part(block, is_said=role is Role.ASSISTANT) for block in blocks]
+    return {"type": "message", "role": _ROLES[role], "content": parts}
+
+
+def _call(call: ToolCall) -> Json:
+    if call.is_free_form:
+        return {"type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": call.arguments}
+    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"}
+
+
+def _result(result: ToolResult) -> Json:
+    content = result.content
+    if all(isinstance(block, Text) for block in content):
+        output: str | list[Json] = "\n".join(block.text for block in content if isinstance(block, Text))
+    else:
+        output = [_part(block, is_said=False) for block in content]
+    return {"type": "function_call_output", "call_id": result.id, "output": output}
+
+
+def _part(block: Block, *, is_said: bool) -> Json:
+    match block:
+        case Text() if is_said:
+            return {"type": "output_text", "text": block.text, "annotations": []}
+        case Text():
+            return {"type": "input_text", "text": block.text}
+        case Refusal():
+            return {"type": "refusal", "refusal": block.text}
+        case Image():
+            return {"type": "input_image", "image_url": media.to_url(block.source), "detail": block.detail or "auto"}
+        case File(text=text) if text:
+            return {"type": "input_text", "text": f"{block.name}\n{text}" if block.name else text}
+        case File():
+            place = {"file_url": block.source.url} if block.source.url else {"file_data": media.to_url(block.source)}
+            return {"type": "input_file", "filename": block.name or "file", **place}
+        case _:
+            raise Untranslatable(f"{type(block).__name__.lower()}: a Responses destination cannot carry it")

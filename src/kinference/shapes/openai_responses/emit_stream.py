@@ -1,0 +1,127 @@
+"""Pieces of an answer written as Responses events: each item opened, filled, closed and repeated whole at the end."""
+
+from kinference.shapes.answers import (
+    ArgumentsPiece,
+    Counted,
+    Counts,
+    Failed,
+    Finish,
+    Finished,
+    Frame,
+    Piece,
+    ReasoningEnd,
+    ReasoningPiece,
+    RefusalPiece,
+    Started,
+    TextPiece,
+    ToolBegun,
+)
+from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
+from kinference.shapes.json_text import dumps
+from kinference.shapes.openai_responses.answer import ended, envelope, response_id_of, usage_of
+from kinference.shapes.openai_responses.items import CallItem, Item, ReasoningItem, RefusalItem, TextItem
+from kinference.shapes.sequence import Sequencer
+
+
+class ResponsesStreamEmitter:
+    """Fed pieces, gives events; `finish` ends the stream well, `fail` does not."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._sequencer = Sequencer()
+        self._response: Json = {}
+        self._output: list[Json] = []
+        self._open: Item | None = None
+        self._counts = Counts()
+        self._finish = Finish.STOP
+        self._events = 0
+
+    def feed(self, piece: Piece) -> bytes:
+        """The events for one piece, b"" where it says nothing now."""
+        return b"".join(map(self._written, self._sequencer.feed(piece)))
+
+    def finish(self) -> bytes:
+        """The open item's end and the whole response."""
+        last = self._close()
+        outcome = ended(self._finish)
+        whole = self._response | outcome | {"output": self._output, "usage": usage_of(self._counts)}
+        return last + self._event(f"response.{outcome['status']}", {"response": whole})
+
+    def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:
+        """A response that failed, with what there is of it."""
+        error = {"code": code or kind or "server_error", "message": message}
+        response = self._response or envelope(response_id_of("", self._frame), "", self._frame)
+        failed = response | {"status": "failed", "error": error, "output": self._output}
+        return self._event("response.failed", {"response": failed})
+
+    def keep_alive(self) -> bytes:
+        """Says that the stream lives."""
+        return b": keep-alive\n\n"
+
+    def _written(self, piece: Piece) -> bytes:
+        match piece:
+            case TextPiece():
+                return self._within(TextItem) + self._grown(piece.text)
+            case RefusalPiece():
+                return self._within(RefusalItem) + self._grown(piece.text)
+            case ReasoningPiece():
+                return self._within(ReasoningItem) + self._grown(piece.text)
+            case ArgumentsPiece():
+                return self._grown(piece.text)
+            case ToolBegun():
+                call = ToolCall(piece.id, piece.name, "", piece.is_free_form)
+                return self._close() + self._opened(CallItem(self._suffix(), call))
+            case ReasoningEnd():
+                return self._sealed(Reasoning("", piece.signature, piece.issuer))
+            case Sealed():
+                return self._close() + self._opened(ReasoningItem(self._suffix())) + self._sealed(piece)
+            case Started():
+                return self._start(piece)
+            case Counted():
+                self._counts = self._counts.later(piece.counts)
+            case Finished():
+                self._finish = piece.finish
+            case Failed():
+                return self.fail(piece.message, piece.kind)
+        return b""
+
+    def _start(self, piece: Started) -> bytes:
+        self._counts = self._counts.later(piece.counts)
+        self._response = envelope(response_id_of(piece.id, self._frame), piece.model, self._frame)
+        created = self._event("response.created", {"response": self._response})
+        return created + self._event("response.in_progress", {"response": self._response})
+
+    def _suffix(self) -> str:
+        return f"{self._response['id'].removeprefix('resp_')}_{len(self._output)}"
+
+    def _within(self, kind: type[TextItem | RefusalItem | ReasoningItem]) -> bytes:
+        return b"" if type(self._open) is kind else self._close() + self._opened(kind(self._suffix()))
+
+    def _opened(self, item: Item) -> bytes:
+        self._open = item
+        return self._events_of(item.begun())
+
+    def _grown(self, text: str) -> bytes:
+        return self._events_of(self._open.grown(text)) if self._open is not None else b""
+
+    def _sealed(self, thought: Reasoning | Sealed) -> bytes:
+        if isinstance(self._open, ReasoningItem):
+            self._open.seal(thought)
+        return self._close()
+
+    def _close(self) -> bytes:
+        item, self._open = self._open, None
+        if item is None:
+            return b""
+        events = self._events_of(item.done())
+        self._output.append(item.whole())
+        return events
+
+    def _events_of(self, events: list[tuple[str, Json]]) -> bytes:
+        index = len(self._output)
+        return b"".join(self._event(name, {"output_index": index, **members}) for name, members in events)
+
+    def _event(self, name: str, members: Json) -> bytes:
+        body = dumps({"type": name, "sequence_number": self._events, **members})
+        self._events += 1
+        return b"event: %s\ndata: %s\n\n" % (name.encode(), body)

@@ -1,0 +1,105 @@
+"""Every field of a Responses request, and what it is to other APIs."""
+
+from types import MappingProxyType
+from typing import Final
+
+from kinference.shapes.concepts import Concept, Fields, Treatment
+
+_KEPT, _MAPPED, _DROPPED = Treatment.KEPT, Treatment.MAPPED, Treatment.DROPPED
+_IGNORED, _REFUSED = Treatment.IGNORED, Treatment.REFUSED
+
+DEFAULTS: Final = MappingProxyType({"truncation": "disabled", "top_logprobs": 0})
+"""Values that ask for nothing more than leaving the field out."""
+
+_MARK = {"prompt_cache_breakpoint": Concept.CACHE_MARKS}
+_ITEM = {"type": _KEPT, "id": _IGNORED, "status": _IGNORED}
+_CALL = {**_ITEM, "call_id": _KEPT, "name": _KEPT, "async": _IGNORED, "caller": _IGNORED, "namespace": _IGNORED}
+_TOOL = {
+    "type": _KEPT,
+    "name": _KEPT,
+    "description": _KEPT,
+    "allowed_callers": _IGNORED,
+    "async": _IGNORED,
+    "defer_loading": _IGNORED,
+}
+
+FIELDS: Final[Fields] = {
+    "": {
+        "model": _MAPPED,
+        "input": _KEPT,
+        "instructions": _KEPT,
+        "max_output_tokens": Concept.MAX_TOKENS,
+        "temperature": Concept.TEMPERATURE,
+        "top_p": Concept.TOP_P,
+        "tools": Concept.TOOLS,
+        "tool_choice": Concept.FORCED_TOOLS,
+        "parallel_tool_calls": Concept.PARALLEL_TOOLS,
+        "reasoning": Concept.THINKING,
+        "text": Concept.JSON_SCHEMA,
+        "safety_identifier": Concept.END_USER,
+        "user": Concept.END_USER,
+        "service_tier": Concept.SERVICE_TIER,
+        "prompt_cache_key": Concept.CACHE_KEY,
+        "stream": _KEPT,
+        "stream_options": _IGNORED,
+        "previous_response_id": _REFUSED,
+        "conversation": _REFUSED,
+        "prompt": _REFUSED,
+        "background": _REFUSED,
+        "top_logprobs": _REFUSED,
+        "image": _REFUSED,
+        "context_management": _DROPPED,
+        "truncation": _DROPPED,
+        "max_tool_calls": _DROPPED,
+        "moderation": _DROPPED,
+        "access_programs": _DROPPED,
+        "background_options": _IGNORED,
+        "include": _IGNORED,
+        "metadata": _IGNORED,
+        "store": _IGNORED,
+        "prompt_cache_options": _IGNORED,
+        "prompt_cache_retention": _IGNORED,
+    },
+    "message": {**_ITEM, "role": _KEPT, "content": _KEPT, "phase": _IGNORED},
+    "function_call": {**_CALL, "arguments": _KEPT},
+    "custom_tool_call": {**_CALL, "input": Concept.FREE_FORM_TOOLS},
+    "function_call_output": {**_CALL, "output": _KEPT},
+    "custom_tool_call_output": {**_CALL, "output": _KEPT},
+    "reasoning": {**_ITEM, "summary": _KEPT, "content": _KEPT, "encrypted_content": Concept.SEALED_REASONING},
+    "input_text": {"type": _KEPT, "text": _KEPT, **_MARK},
+    "output_text": {"type": _KEPT, "text": _KEPT, "annotations": _IGNORED, "logprobs": _IGNORED},
+    "refusal": {"type": _KEPT, "refusal": _MAPPED},
+    "input_image": {
+        "type": _KEPT,
+        "image_url": Concept.IMAGE,
+        "file_id": Concept.HELD_MEDIA,
+        "detail": Concept.IMAGE_DETAIL,
+        **_MARK,
+    },
+    "input_file": {
+        "type": _KEPT,
+        "file_data": Concept.FILE,
+        "file_url": Concept.FILE_URL,
+        "file_id": Concept.HELD_MEDIA,
+        "filename": _KEPT,
+        "detail": _IGNORED,
+        **_MARK,
+    },
+    "function": {**_TOOL, "parameters": _KEPT, "strict": Concept.STRICT_TOOLS, "output_schema": _IGNORED},
+    "custom": {**_TOOL, "format": _DROPPED},
+    "tool_choice": {
+        "type": Concept.NO_TOOLS,
+        "name": Concept.FORCED_TOOLS,
+        "mode": _KEPT,
+        "tools": Concept.ALLOWED_TOOLS,
+    },
+    "text": {"format": Concept.JSON_OBJECT, "verbosity": Concept.VERBOSITY},
+    "text.format": {"type": _KEPT, "name": _KEPT, "description": _KEPT, "schema": _KEPT, "strict": _KEPT},
+    "reasoning_config": {
+        "effort": Concept.THINKING,
+        "summary": _MAPPED,
+        "generate_summary": _MAPPED,
+        "mode": _IGNORED,
+        "context": _IGNORED,
+    },
+}

@@ -1,0 +1,161 @@
+"""The items of a streamed response, each with the events of its life."""
+
+from typing import Final, Protocol, TypeAlias
+
+from msgspec.structs import replace
+
+from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
+from kinference.shapes.openai_responses.answer import call_item, message_item, reasoning_item, text_part
+
+Events: TypeAlias = list[tuple[str, Json]]
+_ADDED: Final = "response.output_item.added"
+_DONE: Final = "response.output_item.done"
+
+
+class Item(Protocol):
+    """One item of output."""
+
+    def begun(self) -> Events:
+        """What opens it."""
+        ...
+
+    def grown(self, text: str) -> Events:
+        """What one more piece of it is."""
+        ...
+
+    def done(self) -> Events:
+        """What closes it."""
+        ...
+
+    def whole(self) -> Json:
+        """All of it."""
+        ...
+
+
+class TextItem:
+    """A message of text."""
+
+    _name = "output_text"
+
+    def __init__(self, suffix: str) -> None:
+        self._id = f"msg_{suffix}"
+        self._pieces: list[str] = []
+
+    def begun(self) -> Events:
+        started = message_item(self._id, [], "in_progress")
+        return [
+            (_ADDED, {"item": started}),
+            ("response.content_part.added", {**self._at, "part": self._part("")}),
+        ]
+
+    def grown(self, text: str) -> Events:
+        self._pieces.append(text)
+        return [(f"response.{self._name}.delta", {**self._at, "delta": text, **self._odds()})]
+
+    def done(self) -> Events:
+        text = "".join(self._pieces)
+        return [
+            (f"response.{self._name}.done", {**self._at, **self._said(text), **self._odds()}),
+            ("response.content_part.done", {**self._at, "part": self._part(text)}),
+            (_DONE, {"item": self.whole()}),
+        ]
+
+    def whole(self) -> Json:
+        return message_item(self._id, [self._part("".join(self._pieces))])
+
+    @property
+    def _at(self) -> Json:
+        return {"item_id": self._id, "content_index": 0}
+
+    def _odds(self) -> Json:
+        return {"logprobs": []}
+
+    def _said(self, text: str) -> Json:
+        return {"text": text}
+
+    def _part(self, text: str) -> Json:
+        return text_part(text)
+
+
+class RefusalItem(TextItem):
+    """A message that declines."""
+
+    _name = "refusal"
+
+    def _odds(self) -> Json:
+        return {}
+
+    def _said(self, text: str) -> Json:
+        return {"refusal": text}
+
+    def _part(self, text: str) -> Json:
+        return {"type": "refusal", "refusal": text}
+
+
+class CallItem:
+    """A call."""
+
+    def __init__(self, suffix: str, call: ToolCall) -> None:
+        self._id = f"fc_{suffix}"
+        self._call = call
+        self._pieces: list[str] = []
+        self._name = "custom_tool_call_input" if call.is_free_form else "function_call_arguments"
+
+    def begun(self) -> Events:
+        return [(_ADDED, {"item": call_item(self._id, self._call, "in_progress")})]
+
+    def grown(self, text: str) -> Events:
+        self._pieces.append(text)
+        return [(f"response.{self._name}.delta", {"item_id": self._id, "delta": text})]
+
+    def done(self) -> Events:
+        text = "".join(self._pieces) or ("" if self._call.is_free_form else "{}")
+        said = {"input": text} if self._call.is_free_form else {"name": self._call.name, "arguments": text}
+        self._call = replace(self._call, arguments=text)
+        return [(f"response.{self._name}.done", {"item_id": self._id, **said}), (_DONE, {"item": self.whole()})]
+
+    def whole(self) -> Json:
+        return call_item(self._id, self._call)
+
+
+class ReasoningItem:
+    """What was thought, and at its end the seal that its issuer wants back."""
+
+    def __init__(self, suffix: str) -> None:
+        self._id = f"rs_{suffix}"
+        self._pieces: list[str] = []
+        self._seal: Reasoning | Sealed | None = None
+
+    def seal(self, thought: Reasoning | Sealed) -> None:
+        """Its issuer signed it."""
+        self._seal = thought
+
+    def begun(self) -> Events:
+        return [(_ADDED, {"item": reasoning_item(self._id, Reasoning(""))})]
+
+    def grown(self, text: str) -> Events:
+        first = not self._pieces
+        self._pieces.append(text)
+        part = ("response.reasoning_summary_part.added", {**self._at, "part": {"type": "summary_text", "text": ""}})
+        delta = ("response.reasoning_summary_text.delta", {**self._at, "delta": text})
+        return [part, delta] if first else [delta]
+
+    def done(self) -> Events:
+        text = "".join(self._pieces)
+        part = {"type": "summary_text", "text": text}
+        said = [
+            ("response.reasoning_summary_text.done", {**self._at, "text": text}),
+            ("response.reasoning_summary_part.done", {**self._at, "part": part}),
+        ]
+        return [*(said if self._pieces else ()), (_DONE, {"item": self.whole()})]
+
+    def whole(self) -> Json:
+        text = "".join(self._pieces)
+        if self._seal is None:
+            return reasoning_item(self._id, Reasoning(text))
+        thought = replace(self._seal, text=text) if isinstance(self._seal, Reasoning) else self._seal
+        return reasoning_item(self._id, thought)
+
+    @property
+    def _at(self) -> Json:
+        return {"item_id": self._id, "summary_index": 0}

@@ -1,0 +1,163 @@
+"""A Responses request read into the one representation."""
+
+from collections.abc import Iterable, Iterator
+
+from kinference.shapes import media
+from kinference.shapes.extras import extras
+from kinference.shapes.ir import (
+    Block,
+    CacheMark,
+    File,
+    Image,
+    Json,
+    Media,
+    Reasoning,
+    Refusal,
+    Request,
+    Role,
+    Sampling,
+    Sealed,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from kinference.shapes.json_text import bool_of, count_of, list_of, number_of, object_of, string_of
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.openai_responses.fields import DEFAULTS, FIELDS
+from kinference.shapes.openai_responses.seals import unsealed
+from kinference.shapes.openai_responses.settings import format_of, thinking_of, tool_choice_of, tools_of, verbosity_of
+from kinference.shapes.scan import BadBody
+from kinference.vocabulary import Api
+
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
+
+
+def parse_request(body: Json) -> Request:
+    """Read a request. Raises BadBody."""
+    turns = list(_joined(_turns(body.get("input"))))
+    leading = next((at for at, turn in enumerate(turns) if turn.role is not Role.SYSTEM), len(turns))
+    instructions = string_of(body.get("instructions"), "instructions")
+    said = (block for turn in turns[:leading] for block in turn.blocks if isinstance(block, Text))
+    tools = tools_of(body.get("tools"))
+    return Request(
+        model=string_of(body.get("model"), "model"),
+        system=(*((Text(instructions),) if instructions else ()), *said),
+        turns=tuple(turns[leading:]),
+        tools=tools,
+        tool_choice=tool_choice_of(body.get("tool_choice")) if tools else None,
+        parallel_tools=bool_of(body.get("parallel_tool_calls"), "parallel_tool_calls"),
+        max_tokens=count_of(body.get("max_output_tokens"), "max_output_tokens"),
+        sampling=Sampling(number_of(body.get("temperature"), "temperature"), number_of(body.get("top_p"), "top_p")),
+        thinking=thinking_of(body.get("reasoning")),
+        format=format_of(body.get("text")),
+        is_streaming=bool(bool_of(body.get("stream"), "stream")),
+        wants_usage=True,
+        end_user=string_of(body.get("safety_identifier") or body.get("user"), "user"),
+        service_tier=string_of(body.get("service_tier"), "service_tier"),
+        cache_key=string_of(body.get("prompt_cache_key"), "prompt_cache_key"),
+        verbosity=verbosity_of(body.get("text")),
+        extras=tuple(extras(body, FIELDS, "", DEFAULTS)),
+    )
+
+
+def _turns(value: object) -> Iterator[Turn]:
+    if isinstance(value, str):
+        yield Turn(Role.USER, (Text(value),) if value else ())
+        return
+    items = list_of(value, "input")
+    if not items:
+        raise BadBody("input: empty; the body has to carry its prompt")
+    for at, item in enumerate(items):
+        yield _turn(object_of(item, f"input[{at}]"), f"input[{at}]")
+
+
+def _joined(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """What the assistant said, thought and called in one go is one turn."""
+    last: Turn | None = None
+    for turn in turns:
+        if last is not None and last.role is turn.role is Role.ASSISTANT:
+            last = Turn(Role.ASSISTANT, (*last.blocks, *turn.blocks))
+            continue
+        if last is not None:
+            yield last
+        last = turn
+    if last is not None:
+        yield last
+
+
+def _turn(item: Json, where: str) -> Turn:
+    kind = item.get("type", "message")
+    match kind:
+        case "message":
+            role = _ROLES.get(str(item.get("role")))
+            if role is None:
+                raise BadBody(f"{where}.role: unknown; give system, developer, user or assistant")
+            return Turn(role, _content(item.get("content"), where))
+        case "function_call" | "custom_tool_call":
+            return Turn(Role.ASSISTANT, (_call(item, where),))
+        case "function_call_output" | "custom_tool_call_output":
+            call = string_of(item.get("call_id"), f"{where}.call_id")
+            return Turn(Role.USER, (ToolResult(call, _content(item.get("output"), where)),))
+        case "reasoning":
+            return Turn(Role.ASSISTANT, tuple(_thought(item, where)))
+        case _:
+            raise Untranslatable(f"{where}.type: only its own provider knows this kind of item")
+
+
+def _call(item: Json, where: str) -> ToolCall:
+    call, name = string_of(item.get("call_id"), f"{where}.call_id"), string_of(item.get("name"), f"{where}.name")
+    if item.get("type") == "custom_tool_call":
+        return ToolCall(call, name, string_of(item.get("input"), f"{where}.input"), is_free_form=True)
+    return ToolCall(call, name, string_of(item.get("arguments"), f"{where}.arguments"))
+
+
+def _thought(item: Json, where: str) -> Iterator[Reasoning | Sealed]:
+    parts = [*list_of(item.get("summary"), f"{where}.summary"), *list_of(item.get("content"), f"{where}.content")]
+    texts = (object_of(part, where).get("text") for part in parts)
+    text = "\n".join(text for text in texts if isinstance(text, str))
+    content = string_of(item.get("encrypted_content"), f"{where}.encrypted_content")
+    if content:
+        yield unsealed(content, text) or Sealed(content, Api.OPENAI_RESPONSES)
+    elif text:
+        yield Reasoning(text)
+
+
+def _content(content: object, where: str) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    parts = list_of(content, f"{where}.content")
+    blocks = (_part(object_of(part, where), f"{where}.content[{at}]") for at, part in enumerate(parts))
+    return tuple(block for block in blocks if not isinstance(block, Text) or block.text)
+
+
+def _part(part: Json, where: str) -> Block:
+    mark = part.get("prompt_cache_breakpoint")
+    cache = CacheMark(string_of(mark.get("ttl"), where)) if isinstance(mark, dict) else None
+    match part.get("type"):
+        case "input_text" | "output_text" | "text":
+            return Text(string_of(part.get("text"), f"{where}.text"), cache)
+        case "refusal":
+            return Refusal(string_of(part.get("refusal"), f"{where}.refusal"))
+        case "input_image":
+            detail = string_of(part.get("detail"), f"{where}.detail")
+            if file_id := part.get("file_id"):
+                return Image(Media(file_id=string_of(file_id, f"{where}.file_id")), detail, cache)
+            source = media.from_url(string_of(part.get("image_url"), f"{where}.image_url"), where)
+            return Image(media.image(source, where), detail, cache)
+        case "input_file":
+            return _file(part, where, cache)
+        case _:
+            raise BadBody(f"{where}.type: unknown; give input_text, input_image or input_file")
+
+
+def _file(part: Json, where: str, cache: CacheMark | None) -> File:
+    name = string_of(part.get("filename"), f"{where}.filename")
+    if file_id := part.get("file_id"):
+        return File(Media(file_id=string_of(file_id, f"{where}.file_id")), name, cache=cache)
+    if url := part.get("file_url"):
+        return File(media.from_url(string_of(url, f"{where}.file_url"), where), name, cache=cache)
+    source = media.from_data(string_of(part.get("file_data"), f"{where}.file_data"), where)
+    if source.mime.startswith("text/"):
+        return File(Media(), name, media.decoded_text(source.data, where), cache=cache)
+    return File(source, name, cache=cache)

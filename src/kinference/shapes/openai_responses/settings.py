@@ -1,0 +1,87 @@
+"""Tools, tool choice, text format and reasoning of a Responses request."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from kinference.shapes.ir import Format, FormatKind, Json, Thinking, Tool, ToolChoice, ToolMode
+from kinference.shapes.json_text import bool_of, list_of, object_of, string_of
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.openai_chat.settings import MODES, allowed, effort_of, named, schema_format
+from kinference.shapes.scan import BadBody
+
+
+def tools_of(value: object) -> tuple[Tool, ...]:
+    """The tools. Raises BadBody."""
+    return tuple(_tools(list_of(value, "tools")))
+
+
+def _tools(tools: Sequence[object]) -> Iterator[Tool]:
+    for at, value in enumerate(tools):
+        where = f"tools[{at}]"
+        tool = object_of(value, where)
+        if tool.get("type") not in ("function", "custom"):
+            raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
+        name, description = named(tool, where), string_of(tool.get("description"), f"{where}.description")
+        if tool["type"] == "custom":
+            yield Tool(name, description, is_free_form=True)
+            continue
+        schema = tool.get("parameters")
+        yield Tool(
+            name,
+            description,
+            None if schema is None else object_of(schema, f"{where}.parameters"),
+            bool_of(tool.get("strict"), f"{where}.strict"),
+        )
+
+
+def tool_choice_of(value: object) -> ToolChoice | None:
+    """The tool choice. Raises BadBody."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if value not in MODES:
+            raise BadBody("tool_choice: unknown; give auto, none or required, or name a function")
+        return ToolChoice(MODES[value])
+    choice = object_of(value, "tool_choice")
+    match choice.get("type"):
+        case "function" | "custom":
+            return ToolChoice(ToolMode.REQUIRED, (named(choice, "tool_choice"),))
+        case "allowed_tools":
+            return allowed(choice)
+        case _:
+            raise Untranslatable("tool_choice.type: a tool that its own provider runs cannot go to another")
+
+
+def format_of(value: object) -> Format | None:
+    """The answer's format; None where it is plain text. Raises BadBody."""
+    form = _text(value).get("format")
+    if form is None:
+        return None
+    form = object_of(form, "text.format")
+    match form.get("type"):
+        case "text":
+            return None
+        case "json_object":
+            return Format(FormatKind.JSON_OBJECT)
+        case "json_schema":
+            return schema_format(form)
+        case _:
+            raise BadBody("text.format.type: unknown; give text, json_object or json_schema")
+
+
+def verbosity_of(value: object) -> str:
+    """How much to say. Raises BadBody."""
+    return string_of(_text(value).get("verbosity"), "text.verbosity")
+
+
+def _text(value: object) -> Json:
+    return object_of(value or {}, "text")
+
+
+def thinking_of(value: object) -> Thinking | None:
+    """How much to think. Raises BadBody."""
+    config = object_of(value or {}, "reasoning")
+    thinking = effort_of(config.get("effort"), "reasoning.effort")
+    is_shown = bool(config.get("summary") or config.get("generate_summary"))
+    return None if thinking is None else replace(thinking, is_shown=is_shown)

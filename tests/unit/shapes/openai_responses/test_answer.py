@@ -1,0 +1,81 @@
+import pytest
+from openai.types.responses import Response
+from pydantic import TypeAdapter
+
+from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
+from kinference.shapes.ir import Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.openai_responses.answer import emit_answer, parse_answer
+from kinference.vocabulary import Api
+
+FRAME = Frame("req_1", 7)
+
+
+def test_what_an_answer_says() -> None:
+    answer = parse_answer(
+        {
+            "id": "resp_1",
+            "model": "m",
+            "status": "completed",
+            "output": [
+                {"type": "reasoning", "summary": [{"type": "summary_text", "text": "r"}], "content": []},
+                {
+                    "type": "message",
+                    "content": [{"type": "output_text", "text": "t"}, {"type": "refusal", "refusal": "n"}],
+                },
+                {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+                {"type": "custom_tool_call", "call_id": "d", "name": "g", "input": "x"},
+                {"type": "web_search_call", "id": "w"},
+            ],
+            "usage": {"input_tokens": 9, "output_tokens": 5},
+        }
+    )
+    assert answer.blocks == (
+        Reasoning("r"),
+        Text("t"),
+        Refusal("n"),
+        ToolCall("c", "f", "{}"),
+        ToolCall("d", "g", "x", is_free_form=True),
+    )
+    assert (answer.finish, answer.counts) == (Finish.TOOLS, Counts(9, 5))
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [("max_output_tokens", Finish.LENGTH), ("content_filter", Finish.REFUSAL), (None, Finish.LENGTH)],
+)
+def test_a16_an_incomplete_answer_is_no_success(reason: object, finish: Finish) -> None:
+    assert parse_answer({"status": "incomplete", "incomplete_details": {"reason": reason}}).finish is finish
+
+
+def test_a16_a_failed_answer_is_none() -> None:
+    with pytest.raises(NoAnswer, match="boom"):
+        parse_answer({"status": "failed", "error": {"message": "boom"}})
+    with pytest.raises(NoAnswer):
+        parse_answer({"status": "failed", "error": None})
+
+
+def test_d1_the_sdk_takes_every_answer() -> None:
+    issuer = Api.ANTHROPIC_MESSAGES
+    blocks = (
+        Reasoning("r", "s", issuer),
+        Sealed("d", issuer),
+        Text("t"),
+        Refusal("n"),
+        ToolCall("c", "f", "{}"),
+        ToolCall("d", "g", "x", is_free_form=True),
+    )
+    frame = Frame("req_1", 7, echo={"instructions": "s", "text": {"verbosity": "low"}, "tools": None})
+    body = emit_answer(Answer("msg_1", "m", blocks, Finish.TOOLS, counts=Counts(9, 5)), frame)
+    response = TypeAdapter(Response).validate_python(body, strict=False)
+    assert (response.id, response.status, len(response.output)) == ("resp_msg_1", "completed", 6)
+    assert response.usage is not None
+    assert response.usage.total_tokens == 14
+    assert response.instructions == "s"
+    assert body["text"] == {"format": {"type": "text"}, "verbosity": "low"}
+    assert len({item["id"] for item in body["output"]}) == 6
+
+
+def test_an_answer_cut_by_its_cap_is_incomplete() -> None:
+    body = emit_answer(Answer("", "m", (Text("t"),), Finish.LENGTH), FRAME)
+    assert (body["id"], body["status"]) == ("resp_req_1", "incomplete")
+    assert body["incomplete_details"] == {"reason": "max_output_tokens"}

@@ -1,0 +1,52 @@
+"""Every field of the official SDK's request types is in our tables."""
+
+from typing import Any
+
+import pytest
+from openai.types import responses as sdk
+from openai.types.responses.response_create_params import ResponseCreateParamsBase
+from openai.types.responses.response_format_text_json_schema_config_param import ResponseFormatTextJSONSchemaConfigParam
+from openai.types.responses.response_input_item_param import FunctionCallOutput, Message
+from openai.types.shared_params.reasoning import Reasoning
+
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.openai_responses.fields import FIELDS
+from kinference.shapes.openai_responses.request import parse_request
+from tests.unit.shapes.sdk import kind_of, members, unknown
+
+TYPES: dict[str, list[Any]] = {
+    "": [ResponseCreateParamsBase],
+    "message": [sdk.EasyInputMessageParam, sdk.ResponseOutputMessageParam, Message],
+    "function_call": [sdk.ResponseFunctionToolCallParam],
+    "custom_tool_call": [sdk.ResponseCustomToolCallParam],
+    "function_call_output": [FunctionCallOutput],
+    "custom_tool_call_output": [sdk.ResponseCustomToolCallOutputParam],
+    "reasoning": [sdk.ResponseReasoningItemParam],
+    "input_text": [sdk.ResponseInputTextParam],
+    "input_image": [sdk.ResponseInputImageParam],
+    "input_file": [sdk.ResponseInputFileParam],
+    "output_text": [sdk.ResponseOutputTextParam],
+    "refusal": [sdk.ResponseOutputRefusalParam],
+    "function": [sdk.FunctionToolParam],
+    "custom": [sdk.CustomToolParam],
+    "tool_choice": [sdk.ToolChoiceFunctionParam, sdk.ToolChoiceAllowedParam, sdk.ToolChoiceCustomParam],
+    "text": [sdk.ResponseTextConfigParam],
+    "text.format": [ResponseFormatTextJSONSchemaConfigParam],
+    "reasoning_config": [Reasoning],
+}
+KINDS = sorted({kind for item in members(sdk.ResponseInputItemParam) for kind in kind_of(item)})
+
+
+def test_no_field_of_the_sdk_is_unknown() -> None:
+    assert unknown(FIELDS, TYPES) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_item_is_known_or_goes_nowhere_else(kind: str) -> None:
+    if kind not in FIELDS:
+        with pytest.raises(Untranslatable):
+            parse_request({"input": [{"type": kind}]})
+
+
+def test_the_sdk_was_read() -> None:
+    assert {"message", "function_call", "item_reference"} <= set(KINDS)
