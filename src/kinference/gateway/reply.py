@@ -32,7 +32,8 @@ class Reply:
         """Send an error of our own."""
         status = refusal.fault.status
         common = self._common(status)
-        self._record.end, self._record.reason = End.REFUSED, refusal.message
+        self._record.end = End.UPSTREAM_ERROR if self._record.attempts else End.REFUSED
+        self._record.reason = refusal.message
         body = errors.body(refusal, self._dialect, self._record.request_id)
         await respond(self.exchange, status, body, JSON, *errors.headers(refusal), *extra, *common)
 

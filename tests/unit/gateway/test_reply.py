@@ -41,6 +41,13 @@ async def test_a_refusal_is_whole_and_in_the_clients_dialect() -> None:
     assert (record.end, record.reason) == (End.REFUSED, "busy")
 
 
+async def test_an_error_after_an_attempt_is_the_destinations() -> None:
+    answering, _, record = reply()
+    record.attempts = 1
+    await answering.refuse(Refusal(errors.UPSTREAM_BROKEN, "the destination could not be reached"))
+    assert (record.status, record.end) == (502, End.UPSTREAM_ERROR)
+
+
 async def test_a_destinations_error_is_passed_on_byte_for_byte() -> None:
     answering, exchange, record = reply()
     await answering.pass_on(ErrorAnswer(422, JSON, b'{ "detail":1.0 }'))
