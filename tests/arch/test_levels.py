@@ -13,7 +13,7 @@ LEVELS = (
     {"config", "wire", "observe"},
     {"fleet"},
     {"picker", "control", "gateway", "sim", "conformance"},
-    {"dashboard"},
+    {"dashboard", "sandbox"},
     {"runtime"},
     {"demo"},
     {"cli"},

@@ -1,4 +1,5 @@
 import re
+from types import ModuleType
 
 import pytest
 
@@ -7,17 +8,21 @@ from kinference.cli import main
 from kinference.cli.main import VERBS
 
 
+def name_of(verb: ModuleType) -> str:
+    return verb.__name__.rpartition(".")[2].replace("_", "-")
+
+
 def test_help_teaches_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
     for verb in VERBS:
-        assert re.search(rf"\n    {verb.__name__.rpartition('.')[2]}\s", text)
+        assert re.search(rf"\n    {name_of(verb)}\s", text)
     assert "kinference serve --engine" in text
 
 
-@pytest.mark.parametrize("verb", [verb.__name__.rpartition(".")[2] for verb in VERBS])
+@pytest.mark.parametrize("verb", [name_of(verb) for verb in VERBS])
 def test_help_of_each_verb_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([verb, "--help"])
