@@ -30,7 +30,7 @@ def test_an_empty_mapping_means_the_defaults(tmp_path: Path, content: bytes) -> 
 
 @pytest.mark.parametrize("content", [b"", b"# nothing yet\n", b"\xef\xbb\xbf\n"])
 def test_an_empty_file_is_taken_for_one_that_is_being_written(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(InvalidConfig, match=r"the file is empty; write \{\}"):
+    with pytest.raises(InvalidConfig, match=r"the file: is empty; write \{\}"):
         load(written(tmp_path, content))
 
 
