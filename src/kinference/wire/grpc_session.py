@@ -8,12 +8,13 @@ collected and leaves in one piece at the end of the read, or of the turn of the 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.wire.grpc import (
+    PREFIX_BYTES,
     RESET_CODES,
     RESPONSE,
     CallHead,
@@ -62,6 +63,12 @@ class GrpcLimits:
     def message_bytes_max(self) -> int:
         return self.chunk_bytes_max + 4  # one byte of tag, three of length
 
+    @property
+    def connection(self) -> Http2Limits:
+        """The connection's own limits, with windows that the largest message fits into."""
+        least = self.message_bytes_max + PREFIX_BYTES + self.http2.credit_bytes
+        return replace(self.http2, stream_window=max(self.http2.stream_window, least))
+
 
 class Host:
     """What the connections of one server share."""
@@ -94,7 +101,7 @@ class GrpcSession(asyncio.Protocol):
         self._host = host
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
-        self._connection: Http2Connection[CallHead] = Http2Connection(read_head, host.limits.http2, self._now())
+        self._connection: Http2Connection[CallHead] = Http2Connection(read_head, host.limits.connection, self._now())
         self._message_bytes_max = host.limits.message_bytes_max
         self._transport: asyncio.Transport | None = None
         self._calls: dict[int, GrpcCall] = {}

@@ -70,6 +70,7 @@ class Http2Connection(Generic[Head]):
         self._peer = PeerSettings()
         self._receive_window = limits.connection_window
         self._owed = 0
+        self._untaken = 0
         self._block: _Block | None = None
         self._block_prefix = b""
         self._pieces: list[bytes] = []
@@ -159,16 +160,19 @@ class Http2Connection(Generic[Head]):
         self._receive_window -= size
         if self._receive_window < 0:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the connection's window")
+        self._credit(size)
         stream = self._streams.live.get(stream_id)
         if stream is None or stream.state is HALF_CLOSED_REMOTE:
-            self._credit(size)
             check(FrameType.DATA, stream_id, self._known(stream_id))
             self._guard.charge(Nuisance.EMPTY, self._now)
             return
         stream.receive_window -= size
         stream.untaken += size
+        self._untaken += size
         if stream.receive_window < 0:
             raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the stream's window")
+        if self._untaken > self._limits.untaken_bytes_max:
+            raise StreamFault(ErrorCode.ENHANCE_YOUR_CALM, "more DATA than all handlers of the connection take")
         data = payload
         if flags & frames.PADDED:
             data = frames.unpadded(payload)
@@ -343,7 +347,7 @@ class Http2Connection(Generic[Head]):
     def _drop(self, stream: Stream, step: Step) -> None:
         self._outbox.forget(stream)
         self._streams.advance(stream, step)
-        self._credit(stream.untaken)
+        self._untaken -= stream.untaken
 
     def _fail(self, fault: ConnectionFault) -> None:
         self.is_closed = True
@@ -359,19 +363,22 @@ class Http2Connection(Generic[Head]):
     # --- credit ----------------------------------------------------------------------------------
 
     def consume(self, stream_id: int, size: int) -> None:
-        """Bytes of DATA were taken: the peer may send as many again."""
+        """Bytes of a stream were taken: the peer may send as many again on it."""
         stream = self._streams.live.get(stream_id)
         if stream is None:
-            return  # all of its bytes were credited when it ended
+            return  # nothing of it counts any more
         stream.untaken -= size
+        self._untaken -= size
         stream.owed += size
-        if stream.owed * 2 >= self._limits.stream_window and stream.state is not HALF_CLOSED_REMOTE:
+        if stream.owed >= self._limits.credit_bytes and stream.state is not HALF_CLOSED_REMOTE:
             self._outbox.write(frames.window_update(stream_id, stream.owed))
             stream.receive_window += stream.owed
             stream.owed = 0
-        self._credit(size)
 
     def _credit(self, size: int) -> None:
+        """The connection's own window opens again with every byte that arrives, taken or not: were it to wait for the
+        handlers, streams with half a message each could fill it, and none of them would ever be complete.
+        """
         self._owed += size
         if self._owed * 2 >= self._limits.connection_window:
             self._outbox.write(frames.window_update(0, self._owed))
@@ -398,10 +405,9 @@ class Http2Connection(Generic[Head]):
         stream = self._streams.live[stream_id]
         assert stream.queue is None, "an answer ends after its last byte"
         self._outbox.write(self._headers_frame(frames.END_STREAM, stream_id, block))
-        untaken = stream.untaken
         self._streams.advance(stream, WE_END)
         if stream.state is ENDED:
-            self._credit(untaken)
+            self._untaken -= stream.untaken
             self._guard.request_done()
         else:
             self._outbox.write(frames.rst_stream(stream_id, ErrorCode.NO_ERROR))

@@ -52,9 +52,14 @@ class Http2Limits:
     streams_max: int = 16_384
     """At once, those counted whose handlers have not ended."""
     stream_window: int = 1_179_648
-    """Bytes that one stream may have sent and its handler not taken: the largest message and some more."""
-    connection_window: int = 64 * 1_179_648
-    """The same over all streams."""
+    """Bytes that one stream may have sent and its handler not taken. More than the largest message by `credit_bytes`
+    at least, else a message could wait for the rest of its own window."""
+    credit_bytes: int = 65_536
+    """What is taken of a stream is credited in steps of so many."""
+    connection_window: int = 16 * 2**20
+    """Bytes on their way over all streams: how fast one connection can be, and no bound on what it holds."""
+    untaken_bytes_max: int = 512 * 2**20
+    """Bytes that arrived over all streams and that no handler has taken; the stream that brings more is refused."""
     frame_bytes_max: int = 65_536
     header_block_bytes_max: int = 65_536
     """Of a block as it travels."""

@@ -151,28 +151,55 @@ def test_a_frame_of_unknown_type_and_priority_are_ignored() -> None:
 # --- flow control --------------------------------------------------------------------------------
 
 
-def test_credit_comes_back_when_bytes_are_taken_and_not_before() -> None:
-    talk = Talk(Http2Limits(stream_window=65_536, connection_window=131_072))
+def test_a_streams_credit_comes_back_when_its_bytes_are_taken_and_not_before() -> None:
+    talk = Talk(Http2Limits(stream_window=65_536, credit_bytes=32_768))
     talk.open()
     talk.feed(data(1, bytes(40_000)))
     assert talk.sent() == []
     talk.connection.consume(1, 40_000)
     assert talk.sent() == [(8, 0, 1, (40_000).to_bytes(4))]
-    talk.feed(data(1, bytes(40_000)))
-    talk.connection.consume(1, 40_000)
-    assert (8, 0, 0, (80_000).to_bytes(4)) in talk.sent()
 
 
-def test_what_a_broken_stream_held_is_credited_to_the_connection() -> None:
-    talk = Talk(Http2Limits(stream_window=70_000, connection_window=131_072))
+def test_a_window_always_has_room_for_the_largest_message_however_the_taken_bytes_fall() -> None:
+    limits = Http2Limits()
+    talk = Talk(limits)
     talk.open()
-    talk.feed(data(1, bytes(60_000)) + data(1, bytes(9_000)))
-    assert talk.feed(frames.rst_stream(1, 8)) == [StreamReset(1, 8, by_peer=True)]
-    assert talk.sent() == [(8, 0, 0, (69_000).to_bytes(4))]
+    for size in (500_000, 60_000, 5, 1_048_585, 65_535, 1_048_585):
+        for at in range(0, size, 60_000):
+            assert len(talk.feed(data(1, bytes(min(60_000, size - at))))) == 1
+        talk.connection.consume(1, size)
+        assert limits.stream_window - talk.connection._streams.live[1].owed >= 1_048_585
+        assert not talk.connection.is_closed
+
+
+def test_the_connections_credit_comes_back_as_bytes_arrive() -> None:
+    talk = Talk(Http2Limits(connection_window=131_072))
+    for stream_id in (1, 3):  # nobody takes a byte
+        talk.open(stream_id)
+        talk.feed(data(stream_id, bytes(40_000)))
+    assert talk.sent() == [(8, 0, 0, (80_000).to_bytes(4))]
+
+
+def test_streams_with_half_a_message_each_do_not_lock_each_other_out() -> None:
+    talk = Talk(Http2Limits(connection_window=131_072))
+    for number in range(100):
+        talk.open(2 * number + 1)
+        talk.feed(data(2 * number + 1, bytes(60_000)))
+    assert not talk.connection.is_closed
+    assert talk.feed(data(1, b"rest")) == [DataReceived(1, b"rest", ended=False)]
+
+
+def test_the_stream_that_brings_more_than_a_connection_may_hold_is_refused_and_the_others_go_on() -> None:
+    talk = Talk(Http2Limits(untaken_bytes_max=100_000))
+    talk.open(1)
+    talk.open(3)
+    talk.feed(data(1, bytes(60_000)))
+    assert talk.feed(data(3, bytes(60_000))) == [StreamReset(3, ErrorCode.ENHANCE_YOUR_CALM, by_peer=False)]
+    assert talk.feed(data(1, bytes(40_000))) == [DataReceived(1, bytes(40_000), ended=False)]
 
 
 def test_no_byte_of_credit_is_lost_over_many_streams_however_they_end() -> None:
-    limits = Http2Limits(stream_window=70_000, connection_window=140_000)
+    limits = Http2Limits(stream_window=70_000, connection_window=140_000, untaken_bytes_max=3_000)
     talk = Talk(limits)
     for number in range(200):
         stream_id = 2 * number + 1
@@ -191,6 +218,7 @@ def test_no_byte_of_credit_is_lost_over_many_streams_however_they_end() -> None:
             case _:
                 talk.connection.reset(stream_id, ErrorCode.CANCEL)
     assert talk.connection._receive_window + talk.connection._owed == limits.connection_window
+    assert talk.connection._untaken == 0
 
 
 def test_what_a_peer_cannot_take_waits_and_its_end_is_told() -> None:
@@ -308,7 +336,7 @@ def test_more_than_a_window_is_a_fault(window: str) -> None:
     limits = Http2Limits(stream_window=65_535 if window == "stream" else 10**6, connection_window=70_000)
     talk = Talk(limits)
     talk.open()
-    talk.feed(data(1, bytes(60_000)) + data(1, bytes(5_536 if window == "stream" else 10_001)))
+    talk.feed(data(1, bytes(30_000)) + data(1, bytes(36_000 if window == "stream" else 40_001)))
     assert [(scope, code) for scope, _, code in faults(talk.sent())] == [(window, ErrorCode.FLOW_CONTROL_ERROR)]
 
 

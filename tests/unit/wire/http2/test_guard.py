@@ -45,6 +45,6 @@ def test_finished_requests_forgive_some_nuisance() -> None:
         guard.charge(Nuisance.RESET, 0)
 
 
-def test_the_windows_leave_room_for_many_stalled_streams() -> None:
+def test_the_window_of_a_stream_has_room_for_the_largest_message_and_a_step_of_credit() -> None:
     limits = Http2Limits()
-    assert limits.connection_window >= 64 * limits.stream_window
+    assert limits.stream_window - limits.credit_bytes >= 1_048_576 + 9
