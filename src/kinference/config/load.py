@@ -47,7 +47,7 @@ def parse(text: str, environ: Mapping[str, str] = NO_ENVIRONMENT) -> Config:
     node = compose(text)
     if node is None:  # as a file is for a moment that is being written anew
         raise InvalidConfig(
-            [ConfigError("", "the file is empty", "write {} for a configuration of nothing but defaults")]
+            [ConfigError("the file", "is empty", "write {} for a configuration of nothing but defaults")]
         )
     return _finished(decoder.decode(Config, node, ""), environ, decoder)
 
