@@ -4,8 +4,9 @@ Implementations live above (`picker/`, `wire/`, `runtime/`); nobody below the co
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+import msgspec
 
 from kinference.ids import Address, ObjectRef, ResponseId, Seconds, StreamId
 from kinference.vocabulary import AbortReason, Loss, Outcome, QosClass
@@ -29,39 +30,34 @@ class Clock(Protocol):
 # --- the picker ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PushMetadata:
+class PushMetadata(msgspec.Struct, frozen=True):
     """What travels beside a pushed body (`kinference-*` call metadata)."""
 
     client_request_id: str = ""
     declared_length: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PushedBody:
+class PushedBody(msgspec.Struct, frozen=True):
     """A complete body, ready for Pick."""
 
     stream_id: StreamId
     total_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class LocalTarget:
+class LocalTarget(msgspec.Struct, frozen=True):
     """An engine endpoint."""
 
     address: Address
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderTarget:
+class ProviderTarget(msgspec.Struct, frozen=True):
     """A backend whose URL and credential the caller resolves; `path` replaces the client's, "" leaves it alone."""
 
     backend: ObjectRef
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PickArguments:
+class PickArguments(msgspec.Struct, frozen=True):
     """One PickRequest, with the two optional extensions of the contract's metadata."""
 
     stream_id: StreamId
@@ -78,8 +74,7 @@ class PickArguments:
     """Where this very request has been in vain; only a caller in the same process can say so."""
 
 
-@dataclass(frozen=True, slots=True)
-class PickResult:
+class PickResult(msgspec.Struct, frozen=True):
     """One PickResponse. OK and DEGRADED carry a destination and a response id; refusals carry neither."""
 
     outcome: Outcome
@@ -90,8 +85,7 @@ class PickResult:
     body_total_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FirstTokenReport:
+class FirstTokenReport(msgspec.Struct, frozen=True):
     """The first response byte, as the caller saw it; `upstream_status` is the HTTP status."""
 
     response_id: ResponseId
@@ -99,8 +93,7 @@ class FirstTokenReport:
     upstream_status: int
 
 
-@dataclass(frozen=True, slots=True)
-class FinalTokenReport:
+class FinalTokenReport(msgspec.Struct, frozen=True):
     """The completed response. `cached_tokens` None means not reported; 0 is a measured miss."""
 
     response_id: ResponseId
@@ -133,8 +126,7 @@ class Picker(Protocol):
 # --- the upstream -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamTimeouts:
+class UpstreamTimeouts(msgspec.Struct, frozen=True):
     """How long a destination may stay silent in each phase."""
 
     connect: Seconds = 5.0
@@ -142,8 +134,7 @@ class UpstreamTimeouts:
     between_chunks: Seconds = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamRequest:
+class UpstreamRequest(msgspec.Struct, frozen=True):
     """One HTTP request to a destination. `origin` is `scheme://host:port`; `target` is path and query."""
 
     method: str

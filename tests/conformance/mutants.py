@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from google.protobuf.message import DecodeError
+from msgspec import structs
 from pytest import MonkeyPatch  # noqa: PT013 - a type only
 
 from kinference.core.pick import Router
@@ -176,11 +177,11 @@ def changes_arguments(change: Callable[[PickArguments], PickArguments]) -> Apply
 
 
 def on_refusal(result: PickResult, **changed: object) -> PickResult:
-    return result if result.destination else replace(result, **changed)  # type: ignore[arg-type] # mutants name fields
+    return result if result.destination else structs.replace(result, **changed)
 
 
 def on_choice(result: PickResult, **changed: object) -> PickResult:
-    return replace(result, **changed) if result.destination else result  # type: ignore[arg-type] # mutants name fields
+    return structs.replace(result, **changed) if result.destination else result
 
 
 def refuses_bad_requests_by_status(result: PickResult) -> PickResult:
@@ -196,7 +197,7 @@ def takes_every_pool_for_one(patch: MonkeyPatch) -> None:
         arguments, request = right(message, metadata, most), pb.PickRequest.FromString(message or b"")
         pool = request.inference_pool
         named = ObjectRef(pool.namespace, pool.name) if request.HasField("inference_pool") else None
-        return replace(arguments, pool=named)
+        return structs.replace(arguments, pool=named)
 
     patch.setattr(convert, "pick_arguments", pick_arguments)
 
@@ -385,11 +386,11 @@ MUTANTS = (
     Mutant("a refusal hides the model", "pick.the-model-is-told-whatever-the-outcome", changes_results(lambda result: on_refusal(result, requested_model=""))),
     Mutant("a rejection does not say its kind", "pick.a-tenant-that-may-not-is-rejected-by-policy", changes_results(lambda result: on_refusal(result, reason="no"))),
     Mutant("body_total_bytes is one more", "pick.the-total-is-that-of-the-body-handed-back", changes_results(lambda result: on_choice(result, body_total_bytes=result.body_total_bytes + 1))),
-    Mutant("a choice has no destination", "pick.a-choice-names-its-destination-and-an-id", changes_results(lambda result: replace(result, destination=None))),
-    Mutant('the tenant "" is any tenant', "pick.the-empty-tenant-is-the-value-empty", changes_arguments(lambda arguments: replace(arguments, tenant=arguments.tenant or "anyone"))),
-    Mutant('the tenant "" is nobody', "pick.the-empty-tenant-is-the-value-empty", changes_arguments(lambda arguments: replace(arguments, tenant=arguments.tenant or "nobody")), setup=GENEROUS),
+    Mutant("a choice has no destination", "pick.a-choice-names-its-destination-and-an-id", changes_results(lambda result: structs.replace(result, destination=None))),
+    Mutant('the tenant "" is any tenant', "pick.the-empty-tenant-is-the-value-empty", changes_arguments(lambda arguments: structs.replace(arguments, tenant=arguments.tenant or "anyone"))),
+    Mutant('the tenant "" is nobody', "pick.the-empty-tenant-is-the-value-empty", changes_arguments(lambda arguments: structs.replace(arguments, tenant=arguments.tenant or "nobody")), setup=GENEROUS),
     Mutant("a pool without a name is a pool", "pick.a-pool-without-a-name-is-no-pool", takes_every_pool_for_one),
-    Mutant("an unknown pool is any pool", "pick.a-pool-that-is-not-served-has-no-workers", changes_arguments(lambda arguments: replace(arguments, pool=None))),
+    Mutant("an unknown pool is any pool", "pick.a-pool-that-is-not-served-has-no-workers", changes_arguments(lambda arguments: structs.replace(arguments, pool=None))),
     Mutant("an unknown class is refused", "pick.an-unknown-class-is-tolerated", knows_no_later_class),
     Mutant("an unknown reason is refused", "abort.the-first-abort-releases-and-no-other-does", knows_no_later_class),
     Mutant("a refused body stays", "budget.a-refused-pick-gives-its-bytes-back-at-once", keeps_what_it_refused),

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from urllib.parse import unquote, urlsplit
 
+import msgspec
+
 from kinference.gateway import headers
 from kinference.ids import Address, ObjectRef
 from kinference.ports import Headers, LocalTarget, ProviderTarget
@@ -66,8 +68,7 @@ class Directory:
     """Whether a tenant may use a model; decides what is listed, while the picker decides what is served."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inbound:
+class Inbound(msgspec.Struct, frozen=True):
     """The client's request as far as dispatch needs it."""
 
     path: str

@@ -8,6 +8,8 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from kinference.errors import (
     BudgetExceeded,
     KinferenceError,
@@ -50,8 +52,7 @@ _UNREACHABLE_STATUS = 502
 _SLOW_STATUS = 504
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(msgspec.Struct, frozen=True):
     """What a client wants served, and for whom."""
 
     caller: Caller
@@ -62,8 +63,7 @@ class Order:
     loss: Loss = Loss.WARN
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(msgspec.Struct, frozen=True):
     """A destination's answer, good enough to relay."""
 
     answer: UpstreamAnswer

@@ -1,7 +1,8 @@
 """The client's body on its way in: passed on as it arrives, counted, and held for a second attempt."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+
+import msgspec
 
 from kinference.errors import BudgetExceeded, IdleTimeout
 from kinference.gateway.patience import Begun
@@ -9,8 +10,7 @@ from kinference.ids import Seconds
 from kinference.wire.pieces import Pieces, cut, join
 
 
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
+class BodyLimits(msgspec.Struct, frozen=True):
     """What one body may take."""
 
     bytes_max: int

@@ -5,7 +5,8 @@ The loop moves bytes and nothing else; what they mean is the passage's business.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+
+import msgspec
 
 from kinference.errors import ClientGone, UpstreamCut, UpstreamTimeout
 from kinference.gateway.access_log import End
@@ -16,8 +17,7 @@ from kinference.ports import Clock, UpstreamAnswer
 from kinference.wire.exchange import Exchange
 
 
-@dataclass(frozen=True, slots=True)
-class Pipe:
+class Pipe(msgspec.Struct, frozen=True):
     """Both ends of one relay and what lies between."""
 
     exchange: Exchange

@@ -1,6 +1,5 @@
 """From a pushed body to a decision, and to the body as the decision's destination wants it."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -28,8 +27,7 @@ class _Named(msgspec.Struct):
 _NAMED: Final = msgspec.json.Decoder(_Named)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """A decision. `patched` is the body to hand back where that is not the one that was pushed; `path` replaces the
     client's where it is not "".
     """

@@ -5,8 +5,9 @@ No method awaits, so each is atomic under asyncio: a body is consumed, decided o
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
+
+from msgspec.structs import replace
 
 from kinference.core.pick import Router
 from kinference.errors import InvalidArgument, UnknownId

@@ -4,7 +4,6 @@ slices of the body.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
@@ -19,8 +18,7 @@ MODEL_CHARS_MAX: Final = 512
 SESSION_CHARS_MAX: Final = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(msgspec.Struct, frozen=True):
     """A request body as routing sees it; the fields mean what they mean in `core.request.Request`."""
 
     api: Api

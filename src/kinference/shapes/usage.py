@@ -1,6 +1,5 @@
 """What an answer says it used, read from a whole JSON answer or from one event of a stream."""
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
@@ -12,8 +11,7 @@ TOKENS_MAX: Final = 2**32 - 1
 """As much as a report can carry; an engine that claims more is not believed beyond it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Token counts of one answer, in one meaning for every API; None where the answer did not say."""
 
     prompt_tokens: int | None = None
