@@ -8,11 +8,13 @@ from kinference.cli.arguments import Verbs
 
 USER_ROUTE, SYSTEM_ROUTE = "inference.local", "sandbox-system"
 TITLES = {USER_ROUTE: "Gateway inference", SYSTEM_ROUTE: "System inference"}
+"""A further route is titled by its name."""
 
 EXAMPLE = """\
 examples:
   kinference route set --provider openai --model gpt-5-mini
   kinference route update --model gpt-5
+  kinference route set --route claude --provider anthropic --model claude-sonnet-4-5
   kinference route get --output json
 """
 
@@ -29,7 +31,7 @@ def add(verbs: Verbs) -> None:
     inner = parser.add_subparsers(dest="route_verb", required=True, metavar="VERB")
     to_set = inner.add_parser("set", help="point a route at a provider and a model, once its endpoint has answered")
     update = inner.add_parser("update", help="change some of it and keep the rest")
-    inner.add_parser("get", help="show a route; without --system both")
+    inner.add_parser("get", help="show a route, or all of them")
     inner.add_parser("delete", help="unset a route")
     for each in (to_set, update):
         each.add_argument("--provider", metavar="NAME", required=each is to_set, help="provider record")
@@ -37,7 +39,9 @@ def add(verbs: Verbs) -> None:
         each.add_argument("--timeout", type=_seconds, metavar="N", help="seconds for answers not streamed; 0: default")
         each.add_argument("--no-verify", action="store_true", help="store it without trying the endpoint")
     for each in inner.choices.values():
-        each.add_argument("--system", action="store_true", help="the sandbox's own route, not inference.local")
+        which = each.add_mutually_exclusive_group()
+        which.add_argument("--system", action="store_true", help="the sandbox's own route, not inference.local")
+        which.add_argument("--route", metavar="NAME", help="a further route, for protocols that inference.local lacks")
         add_common(each)
     parser.set_defaults(run=run)
 
@@ -51,7 +55,7 @@ def _seconds(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Do one sub-verb."""
     api = AdminApi(args.admin)
-    name = SYSTEM_ROUTE if args.system else USER_ROUTE
+    name = args.route or (SYSTEM_ROUTE if args.system else USER_ROUTE)
     verbs = {"set": _set, "update": _update, "delete": _delete}
     if args.route_verb == "get":
         return _get(api, args)
@@ -86,23 +90,28 @@ def _delete(api: AdminApi, name: str, _args: argparse.Namespace) -> tuple[Json, 
 
 
 def _get(api: AdminApi, args: argparse.Namespace) -> int:
-    names = [SYSTEM_ROUTE] if args.system else [USER_ROUTE, SYSTEM_ROUTE]
     stored = {route["route"]: route for route in api.ask("GET", "/api/v1/routes")["routes"]}
+    asked = SYSTEM_ROUTE if args.system else args.route
+    names = [asked] if asked else list(dict.fromkeys([USER_ROUTE, SYSTEM_ROUTE, *stored]))
     if args.output == "json":
         print(shown_json({"routes": [stored[name] for name in names if name in stored]}))
         return 0
     for place, name in enumerate(names):
         lines = _described(stored[name]) if name in stored else ["", "  Not configured"]
-        print("\n".join([*([""] if place else []), f"{TITLES[name]}:", *lines]))
+        print("\n".join([*([""] if place else []), f"{_title(name)}:", *lines]))
     return 0
 
 
 def _stored(route: Json) -> tuple[Json, Iterable[str]]:
-    lines = [f"{TITLES[route['route']]} configured:", *_described(route)]
+    lines = [f"{_title(route['route'])} configured:", *_described(route)]
     if route["validated_endpoints"]:
         lines.append("  Validated Endpoints:")
         lines += [f"    - {each['url']} ({each['protocol']})" for each in route["validated_endpoints"]]
     return route, lines
+
+
+def _title(name: str) -> str:
+    return TITLES.get(name, f"Route {name}")
 
 
 def _described(route: Json) -> list[str]:

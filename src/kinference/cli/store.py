@@ -15,7 +15,7 @@ BACKUP_BYTES_MAX = 256 * 1024 * 1024
 
 EXAMPLE = """\
 A backup holds secrets only as they are stored, encrypted: keep the key (KINFERENCE_SECRET_KEY, or the file
-secret.key beside the store) as well, and elsewhere.
+secret.key in your state directory) as well, and elsewhere.
 
 examples:
   kinference store backup records.jsonl

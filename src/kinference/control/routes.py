@@ -1,6 +1,7 @@
 """The inference routes: set, get, delete, and all of them resolved."""
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +15,8 @@ from kinference.errors import InvalidArgument
 from kinference.observe.metrics import CONTROL_LEFT_OUT, Metrics
 
 USER_ROUTE, SYSTEM_ROUTE = "inference.local", "sandbox-system"
-ROUTE_NAMES = (USER_ROUTE, SYSTEM_ROUTE)
-"""In the order of the bundle."""
+EXTRA_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+"""Further routes for a sandbox's programs, beside the contract's two; a protocol goes to the first that speaks it."""
 WORKSPACE = "default"
 
 NAME_BYTES_MAX = 253
@@ -36,6 +37,8 @@ class RouteRequest:
     no_verify: bool = False
     timeout_secs: int = 0
     workspace: str = ""
+    allows_extra: bool = False
+    """Whether the name may be one beside the contract's two, which its own callers may not use."""
     expected_version: int | None = None
     """The version that is to be replaced, where the caller has read it; None: whatever there is."""
 
@@ -59,7 +62,7 @@ class Routes:
     async def set(self, wanted: RouteRequest, actor: str) -> RouteSet:
         """Point a route at a provider and a model. Nothing is stored unless all is well."""
         check_workspace(wanted.workspace)
-        name = canonical_name(wanted.route_name)
+        name = canonical_name(wanted.route_name, allows_extra=wanted.allows_extra)
         _check(wanted)
         provider = await self._catalogue.provider(wanted.provider_name)
         if provider is None:
@@ -77,10 +80,10 @@ class Routes:
         )
         return RouteSet(Route(name, route.provider_name, route.model_id, route.timeout_secs, version), validated)
 
-    async def get(self, route_name: str, workspace: str = "") -> Route:
+    async def get(self, route_name: str, workspace: str = "", *, allows_extra: bool = False) -> Route:
         """As stored; the provider may be gone or broken. Raises Missing when it was never set."""
         check_workspace(workspace)
-        name = canonical_name(route_name)
+        name = canonical_name(route_name, allows_extra=allows_extra)
         route = await self._catalogue.route(name)
         if route is None:
             raise Missing(f"inference route '{name}' is not configured; set it with: kinference route set")
@@ -92,21 +95,24 @@ class Routes:
         """By name, as stored."""
         return await self._catalogue.routes()
 
-    async def delete(self, route_name: str, actor: str, workspace: str = "") -> bool:
+    async def delete(self, route_name: str, actor: str, workspace: str = "", *, allows_extra: bool = False) -> bool:
         """Whether there was one."""
         check_workspace(workspace)
-        name = canonical_name(route_name)
+        name = canonical_name(route_name, allows_extra=allows_extra)
         deleted = await self._catalogue.delete_route(name)
+        self._metrics.gauge(CONTROL_LEFT_OUT, 0, name)
         _AUDIT.info("route deleted", extra={"actor": actor, "route": name, "existed": deleted})
         return deleted
 
     async def bundle(self) -> Bundle:
         """All routes, resolved now. One that cannot be is left out, and said so; it takes no other down with it."""
-        stored = {route.name: route for route in await self._catalogue.routes()}
+        stored = sorted(await self._catalogue.routes(), key=_place)
         providers = {provider.name: provider for provider in await self._catalogue.providers()} if stored else {}
-        found = [self._bundled(stored[name], providers) for name in ROUTE_NAMES if name in stored]
+        found = [self._bundled(route, providers) for route in stored]
         left_out = tuple(each for each in found if isinstance(each, LeftOut))
         self._tell(left_out)
+        for route, each in zip(stored, found, strict=True):
+            self._metrics.gauge(CONTROL_LEFT_OUT, isinstance(each, LeftOut), route.name)
         return Bundle(tuple(each for each in found if isinstance(each, BundledRoute)), left_out)
 
     def resolved(self, provider: Provider, model_id: str) -> Resolved:
@@ -127,18 +133,22 @@ class Routes:
         for each in set(left_out) - set(self._told):
             _log.error("a route is left out of the bundle", extra={"route": each.name, "reason": each.reason})
         self._told = left_out
-        broken = {each.name for each in left_out}
-        for name in ROUTE_NAMES:
-            self._metrics.gauge(CONTROL_LEFT_OUT, name in broken, name)
 
 
-def canonical_name(route_name: str) -> str:
+def _place(route: Route) -> tuple[bool, bool, str]:
+    """The users' route first, then further ones by name, the sandbox's own last."""
+    return route.name == SYSTEM_ROUTE, route.name != USER_ROUTE, route.name
+
+
+def canonical_name(route_name: str, *, allows_extra: bool = False) -> str:
     """The name that a route is stored under. Raises InvalidArgument for any other."""
     name = route_name.strip()
     if name in ("", USER_ROUTE):
         return USER_ROUTE
     if name == SYSTEM_ROUTE:
         return SYSTEM_ROUTE
+    if allows_extra and EXTRA_NAME.fullmatch(name) is not None:
+        return name
     raise InvalidArgument(f"unknown route_name '{name[:SHOWN_MAX]}'; use '{USER_ROUTE}' or '{SYSTEM_ROUTE}'")
 
 

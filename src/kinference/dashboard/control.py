@@ -137,7 +137,7 @@ class ControlApi:
         return {"routes": [{**_route(route), "broken": broken.get(route.name)} for route in await self._routes.all()]}
 
     async def _route(self, _exchange: Exchange, name: str) -> object:
-        return _route(await self._routes.get(name))
+        return _route(await self._routes.get(name, allows_extra=True))
 
     async def _set_route(self, exchange: Exchange, name: str) -> object:
         asked = await _body(exchange, RouteUpdate)
@@ -147,13 +147,14 @@ class ControlApi:
             model_id=asked.model,
             no_verify=asked.no_verify,
             timeout_secs=asked.timeout_secs,
+            allows_extra=True,
             expected_version=asked.version,
         )
         done = await self._routes.set(wanted, _actor(exchange))
         return {**_route(done.route), "validated_endpoints": _endpoints(done.validated)}
 
     async def _delete_route(self, exchange: Exchange, name: str) -> object:
-        return {"deleted": await self._routes.delete(name, _actor(exchange))}
+        return {"deleted": await self._routes.delete(name, _actor(exchange), allows_extra=True)}
 
 
 def _route(route: Route) -> dict[str, object]:

@@ -78,6 +78,13 @@ def test_update_needs_something_to_change_and_something_to_update(run: Run) -> N
         run("update", "--model", "n")
 
 
+def test_a_further_route_is_shown_after_the_two(run: Run) -> None:
+    assert run("set", "--route", "claude", "--provider", "p", "--model", "m").startswith("Route claude configured:\n")
+    assert "System inference:\n\n  Not configured\n\nRoute claude:\n\n  Route: claude\n" in run("get")
+    assert run("get", "--route", "claude").startswith("Route claude:\n\n  Route: claude\n")
+    assert run("delete", "--route", "claude") == "Deleted route claude\n"
+
+
 def test_delete_is_told_either_way(run: Run) -> None:
     run("set", "--provider", "p", "--model", "m")
     assert run("delete") == "Deleted route inference.local\n"

@@ -135,6 +135,28 @@ async def test_f23_f24_the_bundle_has_what_is_set_in_a_fixed_order(routes: Route
     assert {route.api_key for route in bundle.routes} == {"sk-test-secret"}
 
 
+async def test_further_routes_stand_between_the_two_and_are_not_the_contracts(routes: Routes) -> None:
+    for name in ("sandbox-system", "zeta", "alpha", ""):
+        await routes.set(RouteRequest(name, "p", "m", allows_extra=True), "test")
+    names = [route.name for route in (await routes.bundle()).routes]
+    assert names == ["inference.local", "alpha", "zeta", "sandbox-system"]
+    assert (await routes.get("alpha", allows_extra=True)).version == 1
+    for call in (
+        routes.get("alpha"),
+        routes.delete("alpha", "test"),
+        routes.set(RouteRequest("alpha", "p", "m"), "test"),
+    ):
+        with pytest.raises(InvalidArgument, match="unknown route_name"):
+            await call
+    assert await routes.delete("alpha", "test", allows_extra=True)
+
+
+@pytest.mark.parametrize("name", ["Alpha", "-a", "a b", "a/b", "a" * 64, "é"])
+async def test_a_further_route_has_a_plain_name(routes: Routes, name: str) -> None:
+    with pytest.raises(InvalidArgument, match="unknown route_name"):
+        await routes.set(RouteRequest(name, "p", "m", allows_extra=True), "test")
+
+
 async def test_f29_a_rotated_key_is_in_the_next_bundle(routes: Routes, registry: Registry) -> None:
     await routes.set(WANTED, "test")
     before = await routes.bundle()
@@ -157,7 +179,10 @@ async def test_a_broken_route_takes_no_other_down_and_is_told_of_once(
     assert "no usable API key" in bundles[0].left_out[0].reason
     assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 1
     assert b'kinference_control_routes_left_out{route="sandbox-system"} 1.0' in metrics.exposition()
+    await routes.delete("sandbox-system", "test")
+    assert b'kinference_control_routes_left_out{route="sandbox-system"} 0.0' in metrics.exposition()
     await registry.update("q", ProviderChange(credentials={"K": "sk-q"}), "test")
+    await routes.set(RouteRequest("sandbox-system", "q", "m"), "test")
     assert len((await routes.bundle()).routes) == 2
     assert b'kinference_control_routes_left_out{route="sandbox-system"} 0.0' in metrics.exposition()
 

@@ -127,7 +127,7 @@ async def test_a_route_can_be_replaced_by_the_version_that_was_read(client: Clie
         ("POST", "/api/v1/providers", [], "INVALID_ARGUMENT"),
         ("GET", "/api/v1/providers/gone", None, "NOT_FOUND"),
         ("PATCH", "/api/v1/providers/gone", {}, "NOT_FOUND"),
-        ("PUT", "/api/v1/routes/other", {"provider": "p", "model": "m"}, "INVALID_ARGUMENT"),
+        ("PUT", "/api/v1/routes/Other", {"provider": "p", "model": "m"}, "INVALID_ARGUMENT"),
         ("PUT", ROUTE, {"provider": "gone", "model": "m"}, "FAILED_PRECONDITION"),
         ("PUT", ROUTE, {"provider": "p", "model": "m", "timeout_secs": -1}, "INVALID_ARGUMENT"),
         ("POST", ROUTE, {}, "INVALID_ARGUMENT"),
