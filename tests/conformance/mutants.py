@@ -49,6 +49,7 @@ class Mutant:
     apply: Apply = nothing
     limits: Limits = field(default_factory=lambda: MappingProxyType({}))
     setup: Setup | None = None
+    carrier: str = "own"
 
 
 def draws(module: object, numbers: Callable[[], int]) -> Apply:
@@ -360,7 +361,7 @@ MUTANTS = (
     Mutant("the declared length is ignored", "length.fewer-bytes-than-declared-are-invalid", forgets_the_declared_length),
     Mutant("more than declared is accepted", "length.more-bytes-than-declared-are-invalid", forgets_the_declared_length),
     Mutant("fewer than declared is accepted", "length.fewer-bytes-than-declared-are-invalid", accepts_fewer_bytes_than_declared),
-    Mutant("half a message is a whole one", "push.a-message-cut-short-by-the-half-close-is-never-taken-for-whole", accepts_fewer_bytes_than_declared),
+    Mutant("half a message is a whole one", "push.a-message-cut-short-by-the-half-close-is-never-taken-for-whole", accepts_fewer_bytes_than_declared, carrier="grpcio"),
     Mutant("more than declared is read to its end", "length.too-many-bytes-end-the-push-at-once", checks_the_declared_length_only_at_the_end),
     Mutant("a hopeless push is read to its end", "length.a-length-over-the-budget-exhausts-at-once", waits_for_the_end_of_a_hopeless_push),
     Mutant("5.0 is a length", "length.what-is-no-length-is-invalid", reads_any_number_as_a_length),
@@ -369,7 +370,7 @@ MUTANTS = (
     Mutant("a partial body has an id", "push.a-push-that-has-not-ended-has-no-answer", takes_the_first_chunk_for_the_body),
     Mutant("garbage is an empty chunk", "push.what-is-no-chunk-is-invalid", reads_garbage_as_an_empty_message),
     Mutant("garbage is an empty Pick", "report.what-is-no-report-is-invalid", reads_garbage_as_an_empty_message),
-    Mutant("one slow push blocks all others", "flow.a-stalled-pull-and-a-slow-push-hold-up-nothing-else", takes_one_push_at_a_time),
+    Mutant("one slow push blocks all others", "flow.a-stalled-pull-and-a-slow-push-hold-up-nothing-else", takes_one_push_at_a_time, carrier="grpcio"),
     Mutant("small chunks are lost", "push.chunks-of-one-byte-are-a-body-like-any", loses_the_tail),
     Mutant("total_bytes counts chunks", "push.a-half-close-completes-the-body", counts_chunks_for_bytes),
     Mutant("a reset push stays", "budget.a-reset-push-gives-its-bytes-back", ignores(Bodies, "discard")),
@@ -411,5 +412,5 @@ MUTANTS = (
     Mutant("a repeated first report is not acknowledged", "report.a-first-report-is-acknowledged-while-the-request-lives", acknowledges_one_first_report),
     Mutant("a final report closes nothing", "report.a-final-report-closes-the-request", lambda patch: patch.setattr(Desk, "final_token", lambda self, report: self._tickets.find(report.response_id) is not None)),
     Mutant("a backend that fails is picked again", "pick.a-backend-that-callers-cannot-use-is-not-picked-again", ignores(Router, "abort")),
-    Mutant("everybody gets gzip", "flow.an-answer-is-not-compressed-for-who-takes-it-plain", compresses_for_everybody),
+    Mutant("everybody gets gzip", "flow.an-answer-is-not-compressed-for-who-takes-it-plain", compresses_for_everybody, carrier="grpcio"),
 )  # fmt: skip

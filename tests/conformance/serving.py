@@ -125,7 +125,7 @@ def fleet() -> Fleet:
 
 @asynccontextmanager
 async def served(
-    setup: Setup, carrier: str = "grpcio", clock: Clock | None = None, *, settles: bool = True
+    setup: Setup, carrier: str = "own", clock: Clock | None = None, *, settles: bool = True
 ) -> AsyncIterator[Served]:
     """A server for the length of a block. When the block ends well, nothing may be held any more, to the byte."""
     clock = clock or SystemClock()

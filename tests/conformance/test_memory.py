@@ -24,7 +24,7 @@ from kinference.picker.limits import PickerLimits
 from kinference.picker.timer import ReclaimTimer
 from kinference.ports import PickArguments
 from kinference.vocabulary import AbortReason
-from tests.conformance.serving import HASTY, ROOMY, STRICT, JumpingClock, fleet, served, with_limits
+from tests.conformance.serving import CARRIERS, HASTY, ROOMY, STRICT, JumpingClock, fleet, served, with_limits
 
 PAGE_BYTES = 4096
 KIB = 1024
@@ -137,7 +137,7 @@ async def test_tombstones_are_bounded_in_number_and_leave_in_time() -> None:
     assert len(desk._bodies._consumed) == 0
 
 
-@pytest.mark.parametrize("carrier", ["grpcio"])
+@pytest.mark.parametrize("carrier", CARRIERS)
 async def test_what_callers_abandon_over_sockets_is_reclaimed_with_no_call_made(carrier: str) -> None:
     setup = with_limits(HASTY, {"stalled_pull_ttl": 1.0, "buffer_max_bytes": ROOMY.limits.buffer_max_bytes})
     async with served(setup, carrier) as server, open_channel(server.target) as channel:

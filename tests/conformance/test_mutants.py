@@ -17,7 +17,7 @@ async def test_a_fault_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch)
     told = mutant.setup or setup_for(case)
     monkeypatch.setattr(runner, "CASE_TIMEOUT", 3.0)
     mutant.apply(monkeypatch)
-    async with served(with_limits(told, mutant.limits), settles=False) as server:
+    async with served(with_limits(told, mutant.limits), mutant.carrier, settles=False) as server:
         result = await run_case(told.target(server.target.port), case)
     assert result.verdict is Verdict.FAILED, f"{case.name} did not notice"
     assert result.detail

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.serving import ROOMY, Served, served
+from tests.conformance.serving import CARRIERS, ROOMY, Served, served
 from tests.peers.envoy import running_envoy
 
 ROOT = Path(__file__).parents[2]
@@ -20,9 +20,10 @@ def absent(what: str, remedy: str) -> None:
     (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{what} is not installed: {remedy}")
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[Served]:
-    async with served(ROOMY) as running:
+@pytest.fixture(params=CARRIERS)
+async def server(request: pytest.FixtureRequest) -> AsyncIterator[Served]:
+    carrier: str = request.param
+    async with served(ROOMY, carrier) as running:
         yield running
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from urllib.request import urlopen
 
 PATIENCE_S = 60.0
+WINDOWS = {"initial_stream_window_size": 65_536, "initial_connection_window_size": 1_048_576}
+"""By default it takes in 16 MiB of each stream, and a puller that stops would go unnoticed."""
 HTTP_2 = {
     "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
         "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-        "explicit_http_config": {"http2_protocol_options": {}},
+        "explicit_http_config": {"http2_protocol_options": WINDOWS},
     }
 }
 
@@ -30,6 +32,7 @@ def configuration(upstream_port: int) -> dict[str, object]:
         "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "picker",
         "codec_type": "HTTP2",
+        "http2_protocol_options": WINDOWS,
         "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [route]}]},
         "http_filters": [router],
     }
