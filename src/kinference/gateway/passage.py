@@ -163,7 +163,7 @@ class EventPassage:
         return gap + _FAREWELLS.get(self._api, _openai_farewell)(self._events)
 
     def keep_alive(self) -> bytes:
-        if not self._is_between_events():
+        if self._api is Api.GEMINI or not self._is_between_events():  # whose clients read every line as data
             return b""
         return emit("ping", b'{"type":"ping"}') if self._api is Api.ANTHROPIC_MESSAGES else b": keep-alive\n\n"
 
@@ -198,4 +198,12 @@ def _responses_farewell(events: int) -> bytes:
     return emit("response.failed", msgspec.json.encode(failed))
 
 
-_FAREWELLS = {Api.ANTHROPIC_MESSAGES: _anthropic_farewell, Api.OPENAI_RESPONSES: _responses_farewell}
+def _gemini_farewell(_events: int) -> bytes:
+    return emit("", msgspec.json.encode({"error": {"code": 502, "message": BROKEN_MESSAGE, "status": "UNAVAILABLE"}}))
+
+
+_FAREWELLS = {
+    Api.ANTHROPIC_MESSAGES: _anthropic_farewell,
+    Api.OPENAI_RESPONSES: _responses_farewell,
+    Api.GEMINI: _gemini_farewell,
+}

@@ -57,8 +57,8 @@ ROUTES = {
 
 MODEL_PREFIX = "/v1/models/"
 """What follows is a model's id, slashes and all."""
-GEMINI_PREFIX = "/v1beta/models/"
-"""What follows is a model's id as one segment, a colon and an action."""
+_GEMINI_PREFIXES = ("/v1beta/models/", "/v1/models/")
+"""Of either of its versions; what follows is a model's id as one segment, a colon and an action."""
 _GEMINI_ACTIONS = (":generateContent", ":streamGenerateContent")
 _GEMINI = _infer(Api.GEMINI)
 _ONE_MODEL = Route(Duty.SHOW_MODEL, ("GET",))
@@ -67,11 +67,15 @@ _ONE_MODEL = Route(Duty.SHOW_MODEL, ("GET",))
 def find(path: str) -> Route | None:
     """The route of a path; None when there is none."""
     route = ROUTES.get(path)
-    if route is None and path.startswith(GEMINI_PREFIX) and path.endswith(_GEMINI_ACTIONS):
+    if route is None and _is_gemini(path):
         return _GEMINI
     if route is None and path.startswith(MODEL_PREFIX) and len(path) > len(MODEL_PREFIX):
         return _ONE_MODEL
     return route
+
+
+def _is_gemini(path: str) -> bool:
+    return path.startswith(_GEMINI_PREFIXES) and path.endswith(_GEMINI_ACTIONS)
 
 
 def missed(path: str) -> str:
@@ -84,6 +88,6 @@ def dialect_of(path: str, *, anthropic_version: bool) -> Dialect:
     """The dialect to answer in, also where no route matches: by path, then by what the client says of itself."""
     if path.startswith("/v1/messages") or anthropic_version:
         return Dialect.ANTHROPIC
-    if path.startswith("/v1beta/"):
+    if path.startswith("/v1beta/") or _is_gemini(path):
         return Dialect.GEMINI
     return Dialect.OPENAI

@@ -151,6 +151,13 @@ class Effort(Enum):
     def budget(self) -> int:
         return self.value[1]
 
+    @classmethod
+    def within(cls, budget: int) -> "Effort":
+        """The least effort that thinks as long as this many tokens."""
+        return next(
+            (effort for effort in (cls.LOW, cls.MEDIUM, cls.HIGH, cls.XHIGH) if effort.budget >= budget), cls.MAX
+        )
+
 
 class Thinking(msgspec.Struct, frozen=True):
     """How much to think, by word or by tokens, and whether the client wants to see it."""

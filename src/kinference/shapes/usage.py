@@ -43,6 +43,24 @@ class _Counts(msgspec.Struct):
     cache_creation_input_tokens: _Number | None = None
 
 
+class _GeminiCounts(msgspec.Struct, rename="camel"):
+    """Gemini's names; what the candidates took leaves out the thoughts."""
+
+    prompt_token_count: _Number | None = None
+    candidates_token_count: _Number | None = None
+    thoughts_token_count: _Number | None = None
+    cached_content_token_count: _Number | None = None
+
+    @property
+    def counts(self) -> _Counts:
+        written = (self.candidates_token_count, self.thoughts_token_count)
+        return _Counts(
+            prompt_tokens=self.prompt_token_count,
+            completion_tokens=None if written == (None, None) else sum(count or 0 for count in written),
+            prompt_tokens_details=_Details(self.cached_content_token_count),
+        )
+
+
 class _Inner(msgspec.Struct):
     model: str | None = None
     usage: _Counts | None = None
@@ -55,6 +73,8 @@ class _Answer(msgspec.Struct):
     usage: _Counts | None = None
     response: _Inner | None = None
     message: _Inner | str | None = None
+    usage_metadata: _GeminiCounts | None = msgspec.field(default=None, name="usageMetadata")
+    model_version: str | None = msgspec.field(default=None, name="modelVersion")
 
 
 _ANSWER = msgspec.json.Decoder(_Answer)
@@ -77,8 +97,10 @@ class UsageReader:
         except BadBody:
             return False
         wrapped = answer.response or (answer.message if isinstance(answer.message, _Inner) else None)
-        self._model = answer.model or (wrapped.model if wrapped else None) or self._model
+        self._model = answer.model or answer.model_version or (wrapped.model if wrapped else None) or self._model
         later = answer.usage or (wrapped.usage if wrapped else None)
+        if answer.usage_metadata is not None:
+            later = answer.usage_metadata.counts
         if later is None:
             return False
         if self._counts is None:

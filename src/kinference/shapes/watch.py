@@ -59,6 +59,7 @@ _DONE: Final = b"[DONE]"
 _CONTENT: Final = b'"content":"'
 _WRITTEN = re.compile(rb'"(?:content|text|reasoning|reasoning_content|refusal|arguments|name|data)"\s*:\s*"(?!")')
 _FINISHED = re.compile(rb'"finish_reason"\s*:\s*"')
+_ENDED = re.compile(rb'"(?:finishReason|blockReason)"\s*:\s*"(?!")')
 _STOPPED = re.compile(rb'"stop_reason"\s*:\s*"')
 _USAGE = re.compile(rb'"usage"\s*:\s*\{')
 _ERROR = re.compile(rb'"error"\s*:\s*[{"]|"object"\s*:\s*"error"')
@@ -73,6 +74,7 @@ class StreamWatcher:
         self._look = {
             Api.ANTHROPIC_MESSAGES: self._anthropic,
             Api.OPENAI_RESPONSES: self._responses,
+            Api.GEMINI: self._gemini,
         }.get(api, self._chat)
         self._usage = UsageReader(api)
         self.content_events = 0
@@ -128,6 +130,15 @@ class StreamWatcher:
         if name == "error":
             return Kind.ERROR
         return Kind.END if name == "message_stop" else Kind.OTHER
+
+    def _gemini(self, event: Event) -> Kind:
+        data = event.data
+        if _ERROR.search(data) and _decoded(data).is_error:
+            return Kind.ERROR
+        if _ENDED.search(data):
+            self.is_complete = True
+        self._usage.read(data)
+        return Kind.CONTENT if _WRITTEN.search(data) or b'"functionCall"' in data else Kind.OTHER
 
     def _responses(self, event: Event) -> Kind:
         name = event.event or _type(event.data)

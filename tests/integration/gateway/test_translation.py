@@ -1,17 +1,21 @@
 """Official clients of one API served by a provider of another, between real sockets."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 from anthropic import AsyncAnthropic
+from google import genai
+from google.genai.types import HttpOptions
 from openai import AsyncOpenAI
 
 from kinference.sim.options import EngineOptions
 from kinference.sim.serving import serve_engine
 from kinference.vocabulary import Api
 from tests.integration.gateway.harness import (
+    CLOUD_KEY,
     EVENT_HEAD,
     LAST_CHUNK,
     MODEL,
@@ -112,6 +116,66 @@ async def test_chat_and_messages_are_served_by_responses(gateway: MakeGateway) -
         other.messages.stream(model=MODEL, max_tokens=12, messages=[{"role": "user", "content": "hi"}]) as answered,
     ):
         assert "".join([piece async for piece in answered.text_stream])
+
+
+def ask_gemini(rig: Rig) -> None:
+    """An answer in one piece and a stream, for Google's own client."""
+    with genai.Client(api_key="x", http_options=HttpOptions(base_url=f"http://127.0.0.1:{rig.port}")) as client:
+        answer = client.models.generate_content(model=MODEL, contents="hi")
+        chunks = list(client.models.generate_content_stream(model=MODEL, contents="hi"))
+    assert answer.text
+    assert answer.usage_metadata is not None
+    assert answer.usage_metadata.candidates_token_count
+    assert "".join(chunk.text or "" for chunk in chunks)
+    assert chunks[-1].candidates is not None
+    assert chunks[-1].candidates[0].finish_reason is not None
+
+
+async def test_the_google_client_is_served_by_chat_messages_and_engines(gateway: MakeGateway) -> None:
+    for api in (CHAT, MESSAGES):
+        async with provided(gateway, api) as rig:
+            await asyncio.to_thread(ask_gemini, rig)
+    async with (
+        serve_engine(EngineOptions((MODEL,), speed=100.0, output_tokens=12)) as engine,
+        gateway(engine.port) as rig,
+    ):
+        await asyncio.to_thread(ask_gemini, rig)
+
+
+async def test_the_openai_client_is_served_by_gemini(gateway: MakeGateway) -> None:
+    part = {"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}
+    whole = json.dumps(part | {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2}}).encode()
+    async with scripted(gateway, Api.GEMINI, json_answer(whole)) as (rig, upstream), openai_client(rig) as client:
+        answer = await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hi"}])
+        assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("hi", "stop")
+        assert answer.usage is not None
+        assert answer.usage.total_tokens == 5
+        (received,) = upstream.received
+    assert received.target == "/v1/models/theirs:generateContent"  # the configured base URL ends in a version
+    assert received.field("x-goog-api-key") == [CLOUD_KEY]
+    assert received.field("authorization") == []
+    event = http_chunk(b"data: " + whole + b"\r\n\r\n")
+    async with scripted(gateway, Api.GEMINI, EVENT_HEAD, event, LAST_CHUNK) as (rig, _), openai_client(rig) as client:
+        stream = await client.chat.completions.create(
+            model=MODEL, messages=[{"role": "user", "content": "hi"}], stream=True
+        )
+        chunks = [chunk async for chunk in stream]
+    assert chunks[-1].choices[0].finish_reason == "stop"
+
+
+async def test_gemini_is_relayed_byte_for_byte_to_gemini(gateway: MakeGateway) -> None:
+    body = b'{ "contents" :[{"role":"user","parts":[{"text":"hi"}]}], "generationConfig":{"temperature":1e0}}'
+    event = b'data: {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}\r\n\r\n'
+    path = f"/v1beta/models/{MODEL}:streamGenerateContent"
+    async with scripted(gateway, Api.GEMINI, EVENT_HEAD, http_chunk(event), LAST_CHUNK) as (rig, upstream):
+        answer = await rig.ask(path + "?alt=sse&key=secret", body)
+        (received,) = upstream.received
+    assert received.body == body
+    assert received.target == "/v1/models/theirs:streamGenerateContent?alt=sse"
+    assert answer.body == event
+    async with scripted(gateway, Api.GEMINI, EVENT_HEAD, http_chunk(event.replace(b"STOP", b""))) as (rig, _):
+        cut = await rig.ask(path, body)
+    assert b'"status":"UNAVAILABLE"' in cut.body
 
 
 async def test_what_was_lost_is_told_and_strictly_refused(gateway: MakeGateway) -> None:

@@ -105,3 +105,9 @@ def test_anthropic_clients_read_an_anthropic_error(fault: errors.Fault, kind: st
 def test_a_bare_status_keeps_its_number(status: int, kind: str) -> None:
     fault = errors.of_status(status)
     assert (fault.status, fault.type) == (status, kind)
+
+
+def test_gemini_clients_read_the_status_in_words() -> None:
+    refusal = Refusal(errors.RATE_LIMITED, "slow down")
+    body = json.loads(errors.body(refusal, Dialect.GEMINI, "req_1"))
+    assert body == {"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}}

@@ -26,10 +26,13 @@ def test_every_api_is_served_somewhere() -> None:
     assert served - {None} == {api for api in Api if api.at_engines is api} | {Api.GEMINI}
 
 
+@pytest.mark.parametrize("version", ["v1", "v1beta"])
 @pytest.mark.parametrize("action", ["generateContent", "streamGenerateContent"])
-def test_geminis_paths_name_the_model(action: str) -> None:
-    route = find(f"/v1beta/models/gemini-2.5-pro:{action}")
+def test_geminis_paths_name_the_model(version: str, action: str) -> None:
+    path = f"/{version}/models/gemini-2.5-pro:{action}"
+    route = find(path)
     assert route is not None
+    assert dialect_of(path, anthropic_version=False) is Dialect.GEMINI
     assert (route.api, route.methods) == (Api.GEMINI, ("POST",))
     assert find("/v1beta/models/gemini-2.5-pro:countTokens") is None
 

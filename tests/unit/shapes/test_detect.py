@@ -261,3 +261,13 @@ def test_needs_are_read_of_the_part_that_holds_the_conversation() -> None:
 
 def test_the_cache_salt_is_read() -> None:
     assert (chat().salt, chat(cache_salt="pepper").salt, chat(cache_salt=5).salt) == ("", "pepper", "")
+
+
+def test_geminis_path_names_the_model_and_the_stream() -> None:
+    body = b'{"systemInstruction":{"parts":[{"text":"s"}]},"contents":[{"parts":[{"text":"hi"}]}]}'
+    found = parse(body, "/v1beta/models/gemini%2F2:streamGenerateContent?alt=sse")
+    assert (found.api, found.model, found.streaming) == (Api.GEMINI, "gemini/2", True)
+    assert found.prompt == (b'{"parts":[{"text":"s"}]}', b'{"parts":[{"text":"hi"}]}')
+    assert not parse(body, "/v1beta/models/g:generateContent").streaming
+    with pytest.raises(BadBody, match="contents"):
+        parse(b"{}", "/v1beta/models/g:generateContent")

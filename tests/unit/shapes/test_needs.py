@@ -71,3 +71,20 @@ def test_a_need_is_seen(api: Api, fields: dict[str, Any], need: Need) -> None:
 )
 def test_text_about_a_need_is_no_need(fields: dict[str, Any]) -> None:
     assert needs(CHAT, **fields) == set()
+
+
+def test_needs_that_no_translation_carries() -> None:
+    assert needs(CHAT, messages=HELLO, n=2) == {Need.SEVERAL_ANSWERS}
+    assert needs(CHAT, messages=HELLO, n=1, logit_bias={}) == set()
+    assert needs(CHAT, messages=HELLO, logit_bias={"1": 1}) == {Need.LOGIT_BIAS}
+    assert needs(COMPLETIONS, prompt=[1, 2]) == needs(COMPLETIONS, prompt=[[1]]) == {Need.TOKEN_PROMPT}
+    assert needs(COMPLETIONS, prompt=["1"]) == set()
+
+
+def test_geminis_media_are_told_by_their_type() -> None:
+    def inline(mime: str) -> list[dict[str, Any]]:
+        return [{"parts": [{"inlineData": {"mimeType": mime, "data": ""}}]}]
+
+    assert needs(Api.GEMINI, messages=inline("image/png")) == {Need.VISION}
+    assert needs(Api.GEMINI, messages=inline("audio/wav")) == {Need.AUDIO}
+    assert needs(Api.GEMINI, messages=inline("text/plain")) == set()

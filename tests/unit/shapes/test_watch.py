@@ -165,3 +165,14 @@ def test_a_tail_counts_when_it_is_whole(data: bytes, complete: bool) -> None:
     watcher = StreamWatcher(CHAT)
     watcher.watch_tail(event(data))
     assert watcher.is_complete is complete
+
+
+def test_a_gemini_stream_is_followed_to_its_end() -> None:
+    watcher = StreamWatcher(Api.GEMINI)
+    usage = b'"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":2,"thoughtsTokenCount":3},"modelVersion":"g"'
+    assert watcher.watch(event(b'{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}')) is Kind.CONTENT
+    assert watcher.watch(event(b'{"candidates":[{"content":{"parts":[{"functionCall":{}}]}}]}')) is Kind.CONTENT
+    assert not watcher.is_complete
+    assert watcher.watch(event(b'{"candidates":[{"finishReason":"STOP"}],' + usage + b"}")) is Kind.OTHER
+    assert (watcher.is_complete, watcher.usage) == (True, Usage(9, 5, None, "g"))
+    assert watcher.watch(event(b'{"error":{"code":503}}')) is Kind.ERROR

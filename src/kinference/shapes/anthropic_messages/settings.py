@@ -80,15 +80,9 @@ def thinking_of(body: Json) -> Thinking | None:
             return Thinking(Effort.NONE)
         case "enabled":
             budget = count_of(config.get("budget_tokens"), "thinking.budget_tokens") or 0
-            return Thinking(effort or effort_for(budget), budget, is_shown=True)
+            return Thinking(effort or Effort.within(budget), budget, is_shown=True)
         case _:
             return Thinking(effort or Effort.HIGH, is_shown=config.get("display") != "omitted")
-
-
-def effort_for(budget: int) -> Effort:
-    """The least effort that thinks as long."""
-    worded = [effort for effort in Effort if effort not in (Effort.NONE, Effort.MINIMAL)]
-    return next((effort for effort in worded if effort.budget >= budget), Effort.MAX)
 
 
 def format_of(value: object) -> Format | None:

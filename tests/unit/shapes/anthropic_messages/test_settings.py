@@ -2,7 +2,6 @@ import pytest
 
 from kinference.shapes.anthropic_messages.settings import (
     choice_of,
-    effort_for,
     format_of,
     parallel_of,
     thinking_of,
@@ -71,7 +70,7 @@ def test_an_unknown_effort_is_named() -> None:
 
 @pytest.mark.parametrize(("budget", "effort"), [(1, Effort.LOW), (1025, Effort.MEDIUM), (10**6, Effort.MAX)])
 def test_a_budget_is_the_least_effort_that_thinks_as_long(budget: int, effort: Effort) -> None:
-    assert effort_for(budget) is effort
+    assert Effort.within(budget) is effort
 
 
 def test_formats() -> None:

@@ -1,0 +1,143 @@
+"""A whole generateContent answer, read and written."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kinference.shapes.answers import Answer, Counts, Finish, Frame
+from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Text, ToolCall
+from kinference.shapes.json_text import dumps, loads, object_text
+from kinference.shapes.openai_chat.answer import call_id, count_in, text_in
+
+_FINISHES: Final[Mapping[str, Finish]] = {
+    "MAX_TOKENS": Finish.LENGTH,
+    **dict.fromkeys(
+        (
+            "SAFETY",
+            "BLOCKLIST",
+            "PROHIBITED_CONTENT",
+            "SPII",
+            "IMAGE_SAFETY",
+            "RECITATION",
+            "LANGUAGE",
+            "OTHER",
+            "MODEL_ARMOR",
+        ),
+        Finish.REFUSAL,
+    ),
+}
+_REASONS: Final = {Finish.LENGTH: "MAX_TOKENS", Finish.REFUSAL: "SAFETY"}
+
+
+def finish_of(reason: object, *, calls: bool) -> Finish:
+    """Why it ended; only a plain stop becomes the end of calling."""
+    finish = _FINISHES.get(reason, Finish.STOP) if isinstance(reason, str) else Finish.STOP
+    return Finish.TOOLS if calls and finish is Finish.STOP else finish
+
+
+def reason_of(finish: Finish) -> str:
+    """What Gemini calls it."""
+    return _REASONS.get(finish, "STOP")
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def parse_answer(body: Json) -> Answer:
+    """Read an answer; what only Google could run is passed over."""
+    answer_id = text_in(body, "responseId")
+    candidate = candidate_of(body)
+    blocks = tuple(blocks_of(candidate, answer_id, 0))
+    calls = any(isinstance(block, ToolCall) for block in blocks)
+    finish = Finish.REFUSAL if is_blocked(body) else finish_of(candidate.get("finishReason"), calls=calls)
+    return Answer(answer_id, text_in(body, "modelVersion"), blocks, finish, counts=counts_of(body.get("usageMetadata")))
+
+
+def candidate_of(body: Json) -> Json:
+    """The first candidate; an empty one when there is none."""
+    candidates = body.get("candidates")
+    first = candidates[0] if isinstance(candidates, list) and candidates else None
+    return first if isinstance(first, dict) else {}
+
+
+def is_blocked(body: Json) -> bool:
+    """Whether the prompt itself was refused."""
+    feedback = body.get("promptFeedback")
+    return isinstance(feedback, dict) and bool(feedback.get("blockReason"))
+
+
+def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
+    """The blocks of a candidate, of whose answer so many calls have come before."""
+    content = candidate.get("content")
+    parts = content.get("parts") if isinstance(content, dict) else None
+    for part in parts if isinstance(parts, list) else ():
+        if not isinstance(part, dict):
+            continue
+        call, text = part.get("functionCall"), text_in(part, "text")
+        if isinstance(call, dict):
+            arguments = dumps(call.get("args") or {}).decode()
+            yield ToolCall(text_in(call, "id") or call_id(answer_id, calls), text_in(call, "name"), arguments)
+            calls += 1
+        elif text:
+            yield Reasoning(text) if part.get("thought") is True else Text(text)
+
+
+def counts_of(usage: object) -> Counts:
+    """The usage, whose candidates leave out the thoughts."""
+    if not isinstance(usage, dict):
+        return Counts()
+    prompt, candidates = count_in(usage, "promptTokenCount"), count_in(usage, "candidatesTokenCount")
+    thoughts = count_in(usage, "thoughtsTokenCount")
+    is_written = candidates is not None or thoughts is not None
+    return Counts(
+        prompt=None if prompt is None else prompt + (count_in(usage, "toolUsePromptTokenCount") or 0),
+        completion=(candidates or 0) + (thoughts or 0) if is_written else None,
+        cached=count_in(usage, "cachedContentTokenCount"),
+        reasoning=thoughts,
+    )
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def emit_answer(answer: Answer, frame: Frame) -> Json:
+    """The body."""
+    parts = [part for block in answer.blocks if (part := part_of(block))]
+    return response(parts, reason_of(answer.finish)) | {
+        "usageMetadata": usage_of(answer.counts),
+        "modelVersion": answer.model,
+        "responseId": answer.id or frame.id,
+    }
+
+
+def response(parts: list[Json], reason: str | None) -> Json:
+    """A response with one candidate."""
+    candidate: Json = {"content": {"role": "model", "parts": parts}, "index": 0}
+    return {"candidates": [candidate | ({"finishReason": reason} if reason else {})]}
+
+
+def part_of(block: Block) -> Json | None:
+    """One block as a part; None where it is for its issuer alone."""
+    match block:
+        case Text() | Refusal():
+            return {"text": block.text}
+        case Reasoning():
+            return {"text": block.text, "thought": True}
+        case ToolCall():
+            text = object_text(block.arguments)
+            given = loads(text) if text is not None else {"_raw": block.arguments}  # on one line, whatever it was
+            return {"functionCall": {"id": block.id, "name": block.name, "args": given}}
+        case _:
+            return None
+
+
+def usage_of(counts: Counts) -> Json:
+    """The usage object."""
+    prompt, completion, thoughts = counts.prompt or 0, counts.completion or 0, counts.reasoning or 0
+    usage: Json = {
+        "promptTokenCount": prompt,
+        "candidatesTokenCount": max(0, completion - thoughts),
+        "totalTokenCount": prompt + completion,
+    }
+    if counts.cached is not None:
+        usage["cachedContentTokenCount"] = counts.cached
+    return usage | ({"thoughtsTokenCount": thoughts} if thoughts else {})

@@ -1,0 +1,167 @@
+"""A request written as a generateContent body. The conversation comes last, so that turn N begins turn N+1."""
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from kinference.shapes.alternate import alternating
+from kinference.shapes.ir import (
+    Audio,
+    Block,
+    Effort,
+    File,
+    FormatKind,
+    Image,
+    Json,
+    Media,
+    Refusal,
+    Request,
+    Role,
+    Text,
+    Tool,
+    ToolCall,
+    ToolMode,
+    ToolResult,
+    Turn,
+)
+from kinference.shapes.json_text import object_text
+from kinference.shapes.lost import Untranslatable
+
+NO_SIGNATURE: Final = base64.b64encode(b"skip_thought_signature_validator").decode()
+"""What Google documents for calls whose own signature is lost."""
+
+_MODES: Final = {ToolMode.AUTO: "AUTO", ToolMode.NONE: "NONE", ToolMode.REQUIRED: "ANY"}
+_LEVELS: Final = {
+    Effort.NONE: "MINIMAL",
+    Effort.MINIMAL: "MINIMAL",
+    Effort.LOW: "LOW",
+    Effort.MEDIUM: "MEDIUM",
+    Effort.HIGH: "HIGH",
+    Effort.XHIGH: "HIGH",
+    Effort.MAX: "HIGH",
+}
+_BY_BUDGET: Final = ("gemini-1", "gemini-2")
+_SAMPLING: Final[Mapping[str, str]] = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "seed": "seed",
+    "frequency_penalty": "frequencyPenalty",
+    "presence_penalty": "presencePenalty",
+}
+
+
+def emit_request(request: Request) -> Json:
+    """The body."""
+    turns = alternating(request.turns)
+    body: Json = {}
+    if request.system:
+        body["systemInstruction"] = {"parts": [{"text": text.text} for text in request.system]}
+    if request.tools:
+        body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in request.tools]}]
+        if request.tool_choice is not None:
+            body["toolConfig"] = {"functionCallingConfig": _choice(request)}
+    if config := _config(request):
+        body["generationConfig"] = config
+    body["contents"] = list(_contents(turns))
+    return body
+
+
+def _tool(tool: Tool) -> Json:
+    described: Json = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
+    return described | ({"parametersJsonSchema": tool.schema} if tool.schema else {})
+
+
+def _choice(request: Request) -> Json:
+    choice = request.tool_choice
+    assert choice is not None, "asked for where there is one"
+    names = list(choice.names)
+    if names and choice.mode is ToolMode.AUTO:
+        return {"mode": "VALIDATED", "allowedFunctionNames": names}
+    return {"mode": _MODES[choice.mode]} | ({"allowedFunctionNames": names} if names else {})
+
+
+def _config(request: Request) -> Json:
+    config: Json = {
+        name: value for ours, name in _SAMPLING.items() if (value := getattr(request.sampling, ours)) is not None
+    }
+    if request.max_tokens is not None:
+        config["maxOutputTokens"] = request.max_tokens
+    if request.stop:
+        config["stopSequences"] = list(request.stop)
+    if request.format is not None:
+        config["responseMimeType"] = "application/json"
+        if request.format.kind is FormatKind.JSON_SCHEMA:
+            config["responseJsonSchema"] = request.format.schema
+    if request.thinking is not None:
+        config["thinkingConfig"] = _thinking(request)
+    return config
+
+
+def _thinking(request: Request) -> Json:
+    thinking = request.thinking
+    assert thinking is not None, "asked for where there is some"
+    shown = {"includeThoughts": True} if thinking.is_shown else {}
+    if request.model.startswith(_BY_BUDGET):
+        is_off = thinking.effort is Effort.NONE
+        budget = 0 if is_off else thinking.effort.budget if thinking.budget is None else thinking.budget
+        return {"thinkingBudget": budget, **shown}
+    return {"thinkingLevel": _LEVELS[thinking.effort], **shown}
+
+
+# --- contents ---------------------------------------------------------------------------------------
+
+
+def _contents(turns: tuple[Turn, ...]) -> Iterator[Json]:
+    names: dict[str, str] = {}
+    for turn in turns:
+        names |= {block.id: block.name for block in turn.blocks if isinstance(block, ToolCall)}
+        role = "model" if turn.role is Role.ASSISTANT else "user"
+        yield {"role": role, "parts": list(_parts(turn, names))}
+
+
+def _parts(turn: Turn, names: Mapping[str, str]) -> Iterator[Json]:
+    """The parts; the first call of a turn has to carry a signature."""
+    is_first = True
+    for block in turn.blocks:
+        if isinstance(block, ToolCall):
+            yield _call(block) | ({"thoughtSignature": NO_SIGNATURE} if is_first else {})
+            is_first = False
+        elif isinstance(block, ToolResult):
+            yield from _result(block, names)
+        else:
+            yield _part(block)
+
+
+def _call(call: ToolCall) -> Json:
+    text = object_text(call.arguments)
+    if text is None:
+        raise Untranslatable(f"tool call {call.id}: its arguments are not a JSON object")
+    return {"functionCall": {"name": call.name, "args": msgspec.Raw(text)}}
+
+
+def _result(result: ToolResult, names: Mapping[str, str]) -> Iterator[Json]:
+    text = "\n".join(block.text for block in result.content if isinstance(block, Text))
+    response = {"error" if result.is_error else "output": text}
+    yield {"functionResponse": {"name": names.get(result.id, result.id), "response": response}}
+    yield from (_part(block) for block in result.content if not isinstance(block, Text))
+
+
+def _part(block: Block) -> Json:
+    match block:
+        case Text() | Refusal():
+            return {"text": block.text}
+        case File(text=text) if text:
+            return {"text": f"{block.name}\n{text}" if block.name else text}
+        case Image() | Audio() | File():
+            return _media(block.source)
+        case _:
+            raise Untranslatable(f"{type(block).__name__.lower()}: a Gemini destination cannot carry it")
+
+
+def _media(source: Media) -> Json:
+    if source.url:
+        return {"fileData": {"fileUri": source.url} | ({"mimeType": source.mime} if source.mime else {})}
+    return {"inlineData": {"mimeType": source.mime, "data": source.data}}

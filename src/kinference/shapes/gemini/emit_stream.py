@@ -1,0 +1,71 @@
+"""Pieces of an answer written as generateContent responses. Calls go out whole, when the answer is over."""
+
+from kinference.shapes.answers import (
+    ArgumentsPiece,
+    Counted,
+    Counts,
+    Failed,
+    Finish,
+    Finished,
+    Frame,
+    Piece,
+    ReasoningPiece,
+    RefusalPiece,
+    Started,
+    TextPiece,
+    ToolBegun,
+)
+from kinference.shapes.gemini.answer import part_of, reason_of, response, usage_of
+from kinference.shapes.ir import Json, ToolCall
+from kinference.shapes.json_text import dumps
+
+
+class GeminiStreamEmitter:
+    """Fed pieces, gives events; `finish` ends the stream well, `fail` does not."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._head: Json = {}
+        self._calls: dict[int, tuple[ToolBegun, list[str]]] = {}
+        self._counts = Counts()
+        self._finish = Finish.STOP
+
+    def feed(self, piece: Piece) -> bytes:
+        """The event for one piece, b"" where it says nothing now."""
+        match piece:
+            case TextPiece() | RefusalPiece():
+                return self._event(response([{"text": piece.text}], None))
+            case ReasoningPiece():
+                return self._event(response([{"text": piece.text, "thought": True}], None))
+            case ToolBegun():
+                self._calls[piece.call] = (piece, [])
+            case ArgumentsPiece() if piece.call in self._calls:
+                self._calls[piece.call][1].append(piece.text)
+            case Started():
+                self._counts = self._counts.later(piece.counts)
+                self._head = {"modelVersion": piece.model, "responseId": piece.id or self._frame.id}
+            case Counted():
+                self._counts = self._counts.later(piece.counts)
+            case Finished():
+                self._finish = piece.finish
+            case Failed():
+                return self.fail(piece.message, piece.kind)
+        return b""
+
+    def finish(self) -> bytes:
+        """The calls, the reason and the usage."""
+        calls = (ToolCall(begun.id, begun.name, "".join(texts)) for begun, texts in self._calls.values())
+        parts = [part for call in calls if (part := part_of(call))]
+        last = response(parts or [{"text": ""}], reason_of(self._finish))
+        return self._event(last | {"usageMetadata": usage_of(self._counts)})
+
+    def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:  # noqa: ARG002 - it has neither
+        """An error, after which nothing comes."""
+        return self._event({"error": {"code": 500, "message": message, "status": "INTERNAL"}})
+
+    def keep_alive(self) -> bytes:
+        """Nothing: Google's own clients read every line as data."""
+        return b""
+
+    def _event(self, body: Json) -> bytes:
+        return b"data: " + dumps(body | self._head) + b"\r\n\r\n"

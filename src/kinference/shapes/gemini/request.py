@@ -1,0 +1,155 @@
+"""A generateContent request read into the one representation."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+
+from kinference.shapes import media
+from kinference.shapes.extras import extras
+from kinference.shapes.gemini.fields import DEFAULTS, FIELDS, camel
+from kinference.shapes.gemini.settings import format_of, thinking_of, tool_choice_of, tools_of
+from kinference.shapes.ir import (
+    Audio,
+    Block,
+    File,
+    Image,
+    Json,
+    Media,
+    Reasoning,
+    Request,
+    Role,
+    Sampling,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from kinference.shapes.json_text import count_of, dumps, list_of, number_of, object_of, string_of, strings_of
+from kinference.shapes.scan import BadBody
+
+
+def parse_request(body: Json) -> Request:
+    """Read a request. Raises BadBody."""
+    body = camel(body)
+    config = camel(object_of(body.get("generationConfig") or {}, "generationConfig"))
+    tools = tools_of(body.get("tools"))
+    unlike = (*extras(body, FIELDS, "", DEFAULTS), *extras(config, FIELDS, "generationConfig", DEFAULTS))
+    return Request(
+        system=tuple(_system(body.get("systemInstruction"))),
+        turns=tuple(_Contents().turns(body.get("contents"))),
+        tools=tools,
+        tool_choice=tool_choice_of(body.get("toolConfig")) if tools else None,
+        max_tokens=count_of(config.get("maxOutputTokens"), "generationConfig.maxOutputTokens"),
+        sampling=_sampling(config),
+        stop=strings_of(config.get("stopSequences"), "generationConfig.stopSequences"),
+        thinking=thinking_of(config.get("thinkingConfig")),
+        format=format_of(config),
+        wants_usage=True,
+        service_tier=string_of(body.get("serviceTier"), "serviceTier").lower(),
+        extras=unlike,
+    )
+
+
+def _sampling(config: Json) -> Sampling:
+    names = ("temperature", "topP", "topK", "seed", "frequencyPenalty", "presencePenalty")
+    temperature, top_p, top_k, seed, frequency, presence = (
+        number_of(config.get(name), f"generationConfig.{name}") for name in names
+    )
+    return Sampling(temperature, top_p, top_k, None, seed, frequency, presence)
+
+
+def _system(value: object) -> Iterator[Text]:
+    if isinstance(value, str):
+        value = {"parts": [{"text": value}]}
+    content = object_of(value or {}, "systemInstruction")
+    for part in _list(content.get("parts"), "systemInstruction.parts"):
+        if text := string_of(object_of(part, "systemInstruction.parts").get("text"), "systemInstruction.parts"):
+            yield Text(text)
+
+
+def _list(value: object, where: str) -> Sequence[object]:
+    """A list, or the one thing that stands for a list of itself."""
+    return [value] if isinstance(value, dict) else list_of(value, where)
+
+
+class _Contents:
+    """The conversation. Calls without an id get one from where they stand; their results find it by name and order."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[str]] = {}  # ids of calls to be answered, by name
+
+    def turns(self, contents: object) -> Iterator[Turn]:
+        found = _list(contents, "contents")
+        if not found:
+            raise BadBody("contents: empty; the body has to carry its prompt")
+        for at, value in enumerate(found):
+            where = f"contents[{at}]"
+            content = {"parts": [{"text": value}]} if isinstance(value, str) else object_of(value, where)
+            role = Role.ASSISTANT if content.get("role") == "model" else Role.USER
+            parts = _list(content.get("parts"), f"{where}.parts")
+            blocks = (self._block(camel(object_of(part, where)), f"{where}.parts[{n}]") for n, part in enumerate(parts))
+            yield Turn(role, tuple(block for block in blocks if block is not None))
+
+    def _block(self, part: Json, where: str) -> Block | None:
+        if part.get("functionCall") is not None:
+            return self._call(camel(object_of(part["functionCall"], where)), where)
+        if part.get("functionResponse") is not None:
+            return self._result(camel(object_of(part["functionResponse"], where)), where)
+        if part.get("inlineData") is not None:
+            return _inline(camel(object_of(part["inlineData"], where)), where)
+        if part.get("fileData") is not None:
+            return _linked(camel(object_of(part["fileData"], where)), where)
+        text = part.get("text")
+        if text is None:
+            for _ in extras(part, FIELDS, "part", {}):
+                raise BadBody(f"{where}: unknown; give text, inlineData, fileData, functionCall or functionResponse")
+            return None
+        text = string_of(text, f"{where}.text")
+        if part.get("thought") is True:
+            return Reasoning(text)
+        return Text(text) if text else None
+
+    def _call(self, call: Json, where: str) -> ToolCall:
+        name = string_of(call.get("name"), f"{where}.functionCall.name")
+        digest = blake2b(where.encode(), digest_size=8).hexdigest()
+        call_id = string_of(call.get("id"), f"{where}.functionCall.id") or f"call_{digest}"
+        self._open.setdefault(name, []).append(call_id)
+        arguments = dumps(object_of(call.get("args") or {}, f"{where}.functionCall.args")).decode()
+        return ToolCall(call_id, name, arguments)
+
+    def _result(self, result: Json, where: str) -> ToolResult:
+        name = string_of(result.get("name"), f"{where}.functionResponse.name")
+        waiting = self._open.get(name) or [name]
+        call_id = string_of(result.get("id"), f"{where}.functionResponse.id") or waiting[0]
+        if call_id in waiting:
+            waiting.remove(call_id)
+        response = object_of(result.get("response") or {}, f"{where}.functionResponse.response")
+        is_error = "error" in response
+        value = response.get("error") if is_error else response.get("output", response)
+        text = value if isinstance(value, str) else dumps(value).decode()
+        return ToolResult(call_id, (Text(text),) if text else (), is_error)
+
+
+def _inline(blob: Json, where: str) -> Block:
+    mime = media.normal(string_of(blob.get("mimeType"), f"{where}.inlineData.mimeType"))
+    data = media.plain_base64(string_of(blob.get("data"), f"{where}.inlineData.data"), where)
+    data = data.translate(_URL_SAFE)
+    if mime.startswith("image/"):
+        return Image(media.image(Media(mime=mime, data=data), where))
+    if mime.startswith("audio/"):
+        return Audio(Media(mime=mime, data=data))
+    if mime.startswith("text/"):
+        return File(Media(), text=media.decoded_text(data, where))
+    return File(Media(mime=mime, data=data))
+
+
+_URL_SAFE = str.maketrans("-_", "+/")
+
+
+def _linked(file: Json, where: str) -> Block:
+    source = media.from_url(string_of(file.get("fileUri"), f"{where}.fileData.fileUri"), where)
+    mime = media.normal(string_of(file.get("mimeType"), f"{where}.fileData.mimeType"))
+    if source.url.startswith("gs://") or "generativelanguage.googleapis.com" in source.url:
+        source = Media(file_id=source.url)
+    else:
+        source = Media(mime=mime, url=source.url)
+    return Image(source) if mime.startswith("image/") or not mime else File(source)

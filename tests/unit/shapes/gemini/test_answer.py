@@ -1,0 +1,88 @@
+import pytest
+from google.genai.types import GenerateContentResponse
+
+from kinference.shapes.answers import Answer, Counts, Finish, Frame
+from kinference.shapes.gemini.answer import counts_of, emit_answer, finish_of, parse_answer
+from kinference.shapes.ir import Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.openai_chat.answer import call_id
+from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import CHAT, GEMINI, MESSAGES, answered
+
+
+def of(*parts: Json, reason: str = "STOP", **members: object) -> Json:
+    candidate = {"content": {"role": "model", "parts": list(parts)}, "finishReason": reason}
+    return {"candidates": [candidate], "responseId": "x", "modelVersion": "m", **members}
+
+
+def test_what_an_answer_says() -> None:
+    call = {"functionCall": {"name": "f", "args": {"a": 1}}}
+    answer = parse_answer(of({"text": "r", "thought": True}, {"text": "t"}, call, {"executableCode": {}}))
+    assert answer.blocks == (Reasoning("r"), Text("t"), ToolCall(call_id("x", 0), "f", '{"a":1}'))
+    assert (answer.id, answer.model, answer.finish) == ("x", "m", Finish.TOOLS)
+
+
+def test_b12_a_signed_call_becomes_a_plain_one() -> None:
+    part = {"functionCall": {"name": "f", "args": {"q": "x"}}, "thoughtSignature": "s" * 999}
+    (block,) = answered(of(part), MESSAGES, GEMINI)["content"]
+    assert block["input"] == {"q": "x"}
+    assert block["id"].replace("_", "").isalnum()
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [
+        ("STOP", Finish.STOP),
+        ("MAX_TOKENS", Finish.LENGTH),
+        ("SAFETY", Finish.REFUSAL),
+        ("NEW", Finish.STOP),
+        (1, Finish.STOP),
+    ],
+)
+def test_c3_only_a_plain_stop_is_the_end_of_calling(reason: object, finish: Finish) -> None:
+    assert finish_of(reason, calls=False) is finish
+    assert finish_of(reason, calls=True) is (Finish.TOOLS if finish is Finish.STOP else finish)
+
+
+def test_thoughts_that_took_all_of_the_cap_leave_an_empty_text() -> None:
+    body = {"candidates": [{"finishReason": "MAX_TOKENS"}], "usageMetadata": {"thoughtsTokenCount": 9}}
+    (choice,) = answered(body, CHAT, GEMINI)["choices"]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("", "length")
+
+
+def test_a_blocked_prompt_is_a_refusal() -> None:
+    body = {"promptFeedback": {"blockReason": "SAFETY"}}
+    assert answered(body, CHAT, GEMINI)["choices"][0]["finish_reason"] == "content_filter"
+
+
+def test_counts() -> None:
+    usage = {
+        "promptTokenCount": 9,
+        "toolUsePromptTokenCount": 1,
+        "candidatesTokenCount": 4,
+        "thoughtsTokenCount": 3,
+        "cachedContentTokenCount": 2,
+    }
+    assert counts_of(usage) == Counts(10, 7, 2, None, 3)
+    assert counts_of({"promptTokenCount": 9}) == Counts(9)
+    assert counts_of(None) == Counts()
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"candidates": 7}, {"candidates": [7]}, {"candidates": [{"content": {"parts": [7]}}]}]
+)
+def test_an_answer_without_sense_is_empty(body: Json) -> None:
+    assert parse_answer(body) == Answer()
+
+
+def test_the_sdk_takes_every_answer() -> None:
+    issuer = Api.ANTHROPIC_MESSAGES
+    call, broken = ToolCall("c", "f", '{\n"a":1}'), ToolCall("d", "g", "5")
+    blocks = (Reasoning("r"), Text("t"), Refusal("n"), Sealed("d", issuer), call, broken)
+    body = emit_answer(Answer("", "m", blocks, Finish.LENGTH, counts=Counts(9, 5, 2, None, 3)), Frame("req_1"))
+    response = GenerateContentResponse.model_validate(body)
+    assert response.response_id == "req_1"
+    assert response.usage_metadata is not None
+    assert response.usage_metadata.candidates_token_count == 2
+    assert response.function_calls is not None
+    assert [call.args for call in response.function_calls] == [{"a": 1}, {"_raw": "5"}]
+    assert body["candidates"][0]["finishReason"] == "MAX_TOKENS"

@@ -1,0 +1,139 @@
+import json
+
+import pytest
+
+from kinference.shapes.gemini.emit import NO_SIGNATURE, emit_request
+from kinference.shapes.ir import (
+    Audio,
+    Effort,
+    File,
+    Image,
+    Json,
+    Media,
+    Request,
+    Role,
+    Sealed,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolMode,
+    ToolResult,
+    Turn,
+)
+from kinference.shapes.json_text import dumps
+from kinference.shapes.lost import Untranslatable
+from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import CHAT, GEMINI, HI, TOOL, sent, warnings
+
+USER = Turn(Role.USER, (Text("hi"),))
+IMAGE = Image(Media("image/png", "AAAA"))
+
+
+def emitted(request: Request) -> Json:
+    body: Json = json.loads(dumps(emit_request(request)))
+    return body
+
+
+def test_a_chat_becomes_contents() -> None:
+    calls = [{"id": str(n), "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}} for n in range(2)]
+    turns = [
+        {"role": "system", "content": "s"},
+        *HI,
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "0", "content": "r"},
+        {"role": "tool", "tool_call_id": "1", "content": ""},
+    ]
+    config = {"temperature": 1.5, "seed": 1, "max_tokens": 9, "stop": "a", "presence_penalty": 1}
+    assert sent({"model": "m", "messages": turns, "tools": [TOOL], **config}, CHAT, GEMINI) == {
+        "systemInstruction": {"parts": [{"text": "s"}]},
+        "tools": [
+            {"functionDeclarations": [{"name": "f", "description": "d", "parametersJsonSchema": {"type": "object"}}]}
+        ],
+        "generationConfig": {
+            "temperature": 1.5,
+            "seed": 1,
+            "presencePenalty": 1,
+            "maxOutputTokens": 9,
+            "stopSequences": ["a"],
+        },
+        "contents": [
+            {"role": "user", "parts": [{"text": "hi"}]},
+            {
+                "role": "model",
+                "parts": [
+                    {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": NO_SIGNATURE},  # e11
+                    {"functionCall": {"name": "f", "args": {"a": 1}}},
+                ],
+            },
+            {
+                "role": "user",
+                "parts": [
+                    {"functionResponse": {"name": "f", "response": {"output": "r"}}},
+                    {"functionResponse": {"name": "f", "response": {"output": ""}}},
+                ],
+            },
+        ],
+    }
+
+
+def test_what_gemini_lacks_is_told() -> None:
+    body = {"model": "m", "messages": HI, "tools": [TOOL], "parallel_tool_calls": False, "verbosity": "low"}
+    assert set(warnings(body, CHAT, GEMINI).split(";")) == {"dropped=parallel_tool_calls", "dropped=verbosity"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "config"),
+    [
+        (ToolChoice(ToolMode.NONE), {"mode": "NONE"}),
+        (ToolChoice(ToolMode.REQUIRED, ("f",)), {"mode": "ANY", "allowedFunctionNames": ["f"]}),
+        (ToolChoice(ToolMode.AUTO, ("f",)), {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}),
+    ],
+)
+def test_tool_choices(choice: ToolChoice, config: Json) -> None:
+    body = emitted(Request(turns=(USER,), tools=(Tool("f"),), tool_choice=choice))
+    assert body["toolConfig"] == {"functionCallingConfig": config}
+    assert body["tools"] == [{"functionDeclarations": [{"name": "f"}]}]
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "config"),
+    [
+        ("gemini-3-pro", Thinking(Effort.XHIGH, is_shown=True), {"thinkingLevel": "HIGH", "includeThoughts": True}),
+        ("gemini-3-flash", Thinking(Effort.NONE), {"thinkingLevel": "MINIMAL"}),
+        ("gemini-2.5-flash", Thinking(Effort.NONE), {"thinkingBudget": 0}),
+        ("gemini-2.5-pro", Thinking(Effort.MEDIUM), {"thinkingBudget": 2048}),
+        ("gemini-2.5-pro", Thinking(Effort.HIGH, 3000), {"thinkingBudget": 3000}),
+    ],
+)
+def test_thinking_by_generation(model: str, thinking: Thinking, config: Json) -> None:
+    body = emitted(Request(model=model, turns=(USER,), thinking=thinking))
+    assert body["generationConfig"] == {"thinkingConfig": config}
+
+
+@pytest.mark.parametrize(
+    "form", [{"type": "json_object"}, {"type": "json_schema", "json_schema": {"schema": {"a": 1}}}]
+)
+def test_formats(form: Json) -> None:
+    config = sent({"model": "m", "messages": HI, "response_format": form}, CHAT, GEMINI)["generationConfig"]
+    assert config["responseMimeType"] == "application/json"
+    assert config.get("responseJsonSchema") == (None if form["type"] == "json_object" else {"a": 1})
+
+
+def test_media_also_in_results() -> None:
+    blocks = (IMAGE, Audio(Media("audio/wav", "AAAA")), File(Media("application/pdf", "AAAA")), File(Media(), "n", "x"))
+    linked = Image(Media("image/png", url="https://x"))
+    call = Turn(Role.ASSISTANT, (ToolCall("c", "f", "{}"),))
+    result = Turn(Role.USER, (ToolResult("c", (IMAGE,), is_error=True),))
+    first, _, last = emitted(Request(turns=(Turn(Role.USER, (*blocks, linked)), call, result)))["contents"]
+    inline = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
+    assert first["parts"][0] == inline
+    assert first["parts"][3:] == [{"text": "n\nx"}, {"fileData": {"fileUri": "https://x", "mimeType": "image/png"}}]
+    assert last["parts"] == [{"functionResponse": {"name": "f", "response": {"error": ""}}}, inline]
+
+
+@pytest.mark.parametrize("block", [ToolCall("c", "f", "5"), Sealed("d", Api.ANTHROPIC_MESSAGES)])
+def test_what_cannot_be_written_is_refused(block: ToolCall | Sealed) -> None:
+    with pytest.raises(Untranslatable):
+        emit_request(Request(turns=(USER, Turn(Role.ASSISTANT, (block,)))))

@@ -1,0 +1,113 @@
+import pytest
+
+from kinference.shapes.gemini.request import parse_request
+from kinference.shapes.ir import Audio, File, Image, Media, Reasoning, Request, Role, Text, ToolCall, ToolResult
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.scan import BadBody
+
+PNG = "iVBORw0KGgoAAAANSUhEUg=="
+HI = {"role": "user", "parts": [{"text": "hi"}]}
+
+
+def parse(*contents: object, **members: object) -> Request:
+    return parse_request({"contents": list(contents), **members})
+
+
+def blocks(*parts: object) -> tuple[object, ...]:
+    return parse({"role": "user", "parts": list(parts)}).turns[0].blocks
+
+
+def test_settings_in_either_case() -> None:
+    config = {"temperature": 1, "top_p": 2, "topK": 3, "seed": 4, "max_output_tokens": 5, "stopSequences": ["a"]}
+    request = parse(HI, system_instruction={"parts": [{"text": "s"}]}, generation_config=config)
+    assert request.system == (Text("s"),)
+    sampling = request.sampling
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.seed) == (1, 2, 3, 4)
+    assert (request.max_tokens, request.stop, request.extras) == (5, ("a",), ())
+    assert parse(HI, systemInstruction="s").system == (Text("s"),)
+
+
+def test_what_is_lost_is_named_with_its_place() -> None:
+    request = parse(HI, safetySettings=[{"x": 1}], generationConfig={"routingConfig": {"a": 1}, "candidateCount": 1})
+    assert request.extras == ("safetySettings", "generationConfig.routingConfig")
+    for members in ({"cachedContent": "c"}, {"generationConfig": {"candidateCount": 2}}):
+        with pytest.raises(Untranslatable):
+            parse(HI, **members)
+
+
+def test_parts_become_blocks() -> None:
+    assert blocks(
+        {"text": "t"},
+        {"text": ""},
+        {"thoughtSignature": "s"},
+        {"inlineData": {"mimeType": "image/png", "data": PNG}},
+        {"inline_data": {"mime_type": "audio/wav", "data": "-_-_"}},
+        {"inlineData": {"mimeType": "application/pdf", "data": "AAAA"}},
+        {"inlineData": {"mimeType": "text/plain", "data": "aGk="}},
+        {"fileData": {"mimeType": "image/png", "fileUri": "https://x/y"}},
+        {"fileData": {"mimeType": "application/pdf", "fileUri": "https://x/z"}},
+        {"fileData": {"mimeType": "image/png", "fileUri": "gs://bucket/x"}},
+    ) == (
+        Text("t"),
+        Image(Media("image/png", PNG)),
+        Audio(Media("audio/wav", "+/+/")),
+        File(Media("application/pdf", "AAAA")),
+        File(Media(), text="hi"),
+        Image(Media("image/png", url="https://x/y")),
+        File(Media("application/pdf", url="https://x/z")),
+        Image(Media(file_id="gs://bucket/x")),
+    )
+
+
+def test_results_find_their_calls_by_name_and_order() -> None:
+    calls = {
+        "role": "model",
+        "parts": [
+            {"text": "r", "thought": True},
+            {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "s"},
+            {"functionCall": {"name": "f"}},
+            {"functionCall": {"id": "own", "name": "g"}},
+        ],
+    }
+    results = {
+        "role": "user",
+        "parts": [
+            {"functionResponse": {"name": "f", "response": {"output": "one"}}},
+            {"functionResponse": {"name": "f", "response": {"error": "two"}}},
+            {"functionResponse": {"id": "own", "name": "g", "response": {"x": 1}}},
+            {"functionResponse": {"name": "h", "response": {}}},
+        ],
+    }
+    made, answered = parse(HI, calls, results).turns[1:]
+    assert made.role is Role.ASSISTANT
+    thought, first, second, third = made.blocks
+    assert thought == Reasoning("r")
+    assert isinstance(first, ToolCall)
+    assert isinstance(second, ToolCall)
+    assert first.id != second.id
+    assert (first.arguments, third) == ('{"a":1}', ToolCall("own", "g", "{}"))
+    assert answered.blocks == (
+        ToolResult(first.id, (Text("one"),)),
+        ToolResult(second.id, (Text("two"),), is_error=True),
+        ToolResult("own", (Text('{"x":1}'),)),
+        ToolResult("h", (Text("{}"),)),
+    )
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [[], [7], [{"parts": [{"hologram": 1}]}], [{"parts": [{"functionCall": 7}]}], [{"parts": [{"text": 7}]}]],
+)
+def test_what_cannot_be_read_is_named_by_its_place(contents: list[object]) -> None:
+    with pytest.raises(BadBody, match="contents"):
+        parse(*contents)
+
+
+def test_what_only_google_could_run_goes_nowhere_else() -> None:
+    with pytest.raises(Untranslatable, match="executableCode"):
+        blocks({"executableCode": {"code": "x"}})
+
+
+def test_one_content_and_bare_strings_are_contents() -> None:
+    assert parse_request({"contents": HI}).turns == parse(HI).turns
+    assert parse("hi").turns == parse(HI).turns
