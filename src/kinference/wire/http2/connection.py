@@ -19,10 +19,22 @@ from kinference.wire.http2.events import (
     StreamDrained,
     StreamReset,
 )
-from kinference.wire.http2.frames import ConnectionFault, ErrorCode, FrameType, StreamFault
+from kinference.wire.http2.frames import (
+    END_HEADERS,
+    END_STREAM,
+    HEADER_BYTES,
+    PADDED,
+    PRIORITY_FIELDS,
+    STREAM_ID_MAX,
+    ConnectionFault,
+    ErrorCode,
+    FrameType,
+    StreamFault,
+)
 from kinference.wire.http2.guard import Guard, Http2Limits, Nuisance
 from kinference.wire.http2.headers import TABLE_BYTES_MAX
 from kinference.wire.http2.heads import Heads
+from kinference.wire.http2.intake import Intake
 from kinference.wire.http2.outbox import Outbox
 from kinference.wire.http2.requests import Request
 from kinference.wire.http2.settings import PeerSettings, Setting, merged
@@ -68,9 +80,7 @@ class Http2Connection(Generic[Head]):
         self._outbox = Outbox(limits.output_bytes_max)
         self._heads = Heads(read_head, limits.header_list_bytes_max)
         self._peer = PeerSettings()
-        self._receive_window = limits.connection_window
-        self._owed = 0
-        self._untaken = 0
+        self._intake = Intake(limits, self._outbox.write)
         self._block: _Block | None = None
         self._block_prefix = b""
         self._pieces: list[bytes] = []
@@ -116,21 +126,21 @@ class Http2Connection(Generic[Head]):
         """Read all frames that are there whole. Returns what is left."""
         at, end = (0, len(buffer)) if self._is_greeted else (self._check_preface(buffer), len(buffer))
         unpack, frame_bytes_max, readers = frames.HEADER.unpack_from, self._limits.frame_bytes_max, self._readers
-        self._wanted = frames.HEADER_BYTES
-        while end - at >= frames.HEADER_BYTES:
+        self._wanted = HEADER_BYTES
+        while end - at >= HEADER_BYTES:
             length_and_kind, flags, stream_id = unpack(buffer, at)
-            stop = at + frames.HEADER_BYTES + (length_and_kind >> 8)
+            stop = at + HEADER_BYTES + (length_and_kind >> 8)
             if length_and_kind >> 8 > frame_bytes_max:
                 raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length_and_kind >> 8} bytes")
             if stop > end:
                 self._wanted = stop - at
                 break
-            kind, stream_id = length_and_kind & 0xFF, stream_id & frames.STREAM_ID_MAX
+            kind, stream_id = length_and_kind & 0xFF, stream_id & STREAM_ID_MAX
             if self._block is not None or not self.is_settled:
                 self._check_turn(kind, stream_id)
             reader = readers[kind] if kind < len(readers) else self._on_unknown
             try:
-                reader(flags, stream_id, buffer[at + frames.HEADER_BYTES : stop])
+                reader(flags, stream_id, buffer[at + HEADER_BYTES : stop])
             except StreamFault as fault:
                 self._guard.charge(Nuisance.FAULT, self._now)
                 self._break(stream_id, fault.code)
@@ -157,27 +167,18 @@ class Http2Connection(Generic[Head]):
 
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)
-        self._receive_window -= size
-        if self._receive_window < 0:
-            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the connection's window")
-        self._credit(size)
+        self._intake.arrived(size)
         stream = self._streams.live.get(stream_id)
         if stream is None or stream.state is HALF_CLOSED_REMOTE:
             check(FrameType.DATA, stream_id, self._known(stream_id))
             self._guard.charge(Nuisance.EMPTY, self._now)
             return
-        stream.receive_window -= size
-        stream.untaken += size
-        self._untaken += size
-        if stream.receive_window < 0:
-            raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the stream's window")
-        if self._untaken > self._limits.untaken_bytes_max:
-            raise StreamFault(ErrorCode.ENHANCE_YOUR_CALM, "more DATA than all handlers of the connection take")
+        self._intake.hold(stream, size)
         data = payload
-        if flags & frames.PADDED:
+        if flags & PADDED:
             data = frames.unpadded(payload)
-            self.consume(stream_id, size - len(data))
-        ended = bool(flags & frames.END_STREAM)
+            self._intake.taken(stream, size - len(data))
+        ended = bool(flags & END_STREAM)
         if not data and not ended:
             self._guard.charge(Nuisance.EMPTY, self._now)
         if stream.body_left is not None:
@@ -193,13 +194,13 @@ class Http2Connection(Generic[Head]):
             raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a body of another length than declared")
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
-        block = frames.unpadded(payload) if flags & frames.PADDED else payload
-        if flags & frames.PRIORITY_FIELDS:
+        block = frames.unpadded(payload) if flags & PADDED else payload
+        if flags & PRIORITY_FIELDS:
             if len(block) < frames.PRIORITY_BYTES:
                 raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "HEADERS too short for its priority")
             block = block[frames.PRIORITY_BYTES :]
-        ended = bool(flags & frames.END_STREAM)
-        if flags & frames.END_HEADERS:
+        ended = bool(flags & END_STREAM)
+        if flags & END_HEADERS:
             self._on_block(stream_id, block, ended)
         else:
             self._block = _Block(stream_id, ended, [block], len(block))
@@ -213,7 +214,7 @@ class Http2Connection(Generic[Head]):
         block.size += len(payload)
         if block.size > self._limits.header_block_bytes_max:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a header block without end")
-        if flags & frames.END_HEADERS:
+        if flags & END_HEADERS:
             self._block = None
             self._on_block(stream_id, b"".join(block.pieces), block.ended)
 
@@ -347,7 +348,7 @@ class Http2Connection(Generic[Head]):
     def _drop(self, stream: Stream, step: Step) -> None:
         self._outbox.forget(stream)
         self._streams.advance(stream, step)
-        self._untaken -= stream.untaken
+        self._intake.forget(stream)
 
     def _fail(self, fault: ConnectionFault) -> None:
         self.is_closed = True
@@ -360,32 +361,13 @@ class Http2Connection(Generic[Head]):
         if self._outbox.size > self._limits.output_bytes_max + self._limits.answers_bytes_max:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "answers pile up unread")
 
-    # --- credit ----------------------------------------------------------------------------------
+    # --- writing ---------------------------------------------------------------------------------
 
     def consume(self, stream_id: int, size: int) -> None:
         """Bytes of a stream were taken: the peer may send as many again on it."""
         stream = self._streams.live.get(stream_id)
-        if stream is None:
-            return  # nothing of it counts any more
-        stream.untaken -= size
-        self._untaken -= size
-        stream.owed += size
-        if stream.owed >= self._limits.credit_bytes and stream.state is not HALF_CLOSED_REMOTE:
-            self._outbox.write(frames.window_update(stream_id, stream.owed))
-            stream.receive_window += stream.owed
-            stream.owed = 0
-
-    def _credit(self, size: int) -> None:
-        """The connection's own window opens again with every byte that arrives, taken or not: were it to wait for the
-        handlers, streams with half a message each could fill it, and none of them would ever be complete.
-        """
-        self._owed += size
-        if self._owed * 2 >= self._limits.connection_window:
-            self._outbox.write(frames.window_update(0, self._owed))
-            self._receive_window += self._owed
-            self._owed = 0
-
-    # --- writing ---------------------------------------------------------------------------------
+        if stream is not None:
+            self._intake.taken(stream, size)
 
     def is_sendable(self, stream_id: int) -> bool:
         """Whether we may still send on a stream."""
@@ -404,10 +386,10 @@ class Http2Connection(Generic[Head]):
         """End an answer whose bytes have all gone. What the peer still sends on the stream is of no interest then."""
         stream = self._streams.live[stream_id]
         assert stream.queue is None, "an answer ends after its last byte"
-        self._outbox.write(self._headers_frame(frames.END_STREAM, stream_id, block))
+        self._outbox.write(self._headers_frame(END_STREAM, stream_id, block))
         self._streams.advance(stream, WE_END)
         if stream.state is ENDED:
-            self._untaken -= stream.untaken
+            self._intake.forget(stream)
             self._guard.request_done()
         else:
             self._outbox.write(frames.rst_stream(stream_id, ErrorCode.NO_ERROR))
@@ -431,7 +413,7 @@ class Http2Connection(Generic[Head]):
 
     def announce_end(self) -> None:
         """Ask the peer to open no more streams; those on their way are still taken."""
-        self._outbox.write(frames.goaway(frames.STREAM_ID_MAX, ErrorCode.NO_ERROR))
+        self._outbox.write(frames.goaway(STREAM_ID_MAX, ErrorCode.NO_ERROR))
 
     def close(self) -> None:
         """Say goodbye; nothing is read from here on."""

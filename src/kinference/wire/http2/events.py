@@ -1,4 +1,7 @@
-"""What a connection tells of: requests, their bytes, their ends."""
+"""What a connection tells of: requests, their bytes, their ends.
+
+None of them can be part of a cycle, so the collector need not look at them.
+"""
 
 from typing import Generic, TypeAlias, TypeVar
 
@@ -7,7 +10,7 @@ import msgspec
 Head = TypeVar("Head")
 
 
-class RequestReceived(msgspec.Struct, Generic[Head], frozen=True):
+class RequestReceived(msgspec.Struct, Generic[Head], frozen=True, gc=False):
     """A stream was opened. `head` is what the reader of heads made of the request."""
 
     stream_id: int
@@ -15,7 +18,7 @@ class RequestReceived(msgspec.Struct, Generic[Head], frozen=True):
     ended: bool
 
 
-class DataReceived(msgspec.Struct, frozen=True):
+class DataReceived(msgspec.Struct, frozen=True, gc=False):
     """Bytes of a body. With `ended` the peer has sent all, and cleanly."""
 
     stream_id: int
@@ -23,7 +26,7 @@ class DataReceived(msgspec.Struct, frozen=True):
     ended: bool
 
 
-class StreamReset(msgspec.Struct, frozen=True):
+class StreamReset(msgspec.Struct, frozen=True, gc=False):
     """A stream broke off: the peer reset it, or broke a rule and was told so."""
 
     stream_id: int
@@ -31,17 +34,17 @@ class StreamReset(msgspec.Struct, frozen=True):
     by_peer: bool
 
 
-class StreamDrained(msgspec.Struct, frozen=True):
+class StreamDrained(msgspec.Struct, frozen=True, gc=False):
     """All that waited to be sent on a stream has been written."""
 
     stream_id: int
 
 
-class PingAcknowledged(msgspec.Struct, frozen=True):
+class PingAcknowledged(msgspec.Struct, frozen=True, gc=False):
     """The peer is alive."""
 
 
-class ConnectionEnded(msgspec.Struct, frozen=True):
+class ConnectionEnded(msgspec.Struct, frozen=True, gc=False):
     """The peer broke a rule that ends the connection; it is told in what is left to write."""
 
     code: int

@@ -217,8 +217,9 @@ def test_no_byte_of_credit_is_lost_over_many_streams_however_they_end() -> None:
                 talk.connection.send_trailers(stream_id, OK)
             case _:
                 talk.connection.reset(stream_id, ErrorCode.CANCEL)
-    assert talk.connection._receive_window + talk.connection._owed == limits.connection_window
-    assert talk.connection._untaken == 0
+    intake = talk.connection._intake
+    assert intake.window + intake.owed == limits.connection_window
+    assert intake.untaken == 0
 
 
 def test_what_a_peer_cannot_take_waits_and_its_end_is_told() -> None:
