@@ -115,15 +115,24 @@ class Prefill:
 
 @dataclass(frozen=True, slots=True)
 class Interference:
-    """The harm done: our prefill stalls each request that decodes there, and we and they slow each other's decoding."""
+    """The harm done, to those there, to all who come after, and between their decoding and ours.
 
-    weight: float = 0.3
+    Our prefill stalls each request that decodes there: `weight` of a millisecond for each. It keeps an engine from later
+    prompts wherever it is done, the more the busier the fleet: `crowd` of a millisecond for each request of a mean
+    engine. So caches are worth more under load, and yet long prompts do not gather where few decode.
+    """
+
+    weight: float = 0.1
+    crowd: float = 0.1
     name: str = "interference"
 
     def column(self, case: Case) -> list[Milliseconds]:
-        weight = self.weight
+        weight, price = self.weight, self.crowd * sum(case.beside) / len(case.beside)
         decode = 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
-        return [weight * (work + decode) * requests for work, requests in zip(case.work, case.beside, strict=True)]
+        return [
+            (weight * requests + price) * work + decode * requests
+            for work, requests in zip(case.work, case.beside, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

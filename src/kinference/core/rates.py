@@ -11,12 +11,13 @@ from math import exp
 
 from kinference.ids import Milliseconds, Seconds
 
-FORGETTING = 0.97
-"""Weight of the past after each sample: about the last 33 count."""
+FORGETTING = 0.99
+"""Weight of the past after each sample: about the last 100 count."""
 OUTLIER = 3.0
 ERROR_SMOOTHING = 0.1
-PRIOR_WEIGHT = 0.1
-"""Two points of the prior line stay in the fit with this weight: equal prompts alone do not determine a line."""
+PRIOR_WEIGHT = 2.0
+"""Two points of the prior line stay in the fit with this weight: equal prompts alone do not determine a line, and what
+sets equal engines apart for a while is mostly chance."""
 PRIOR_TOKENS = 4_096.0
 MS_PER_TOKEN_MIN = 1e-4
 SAMPLE_MS_MAX = 3_600_000.0

@@ -64,7 +64,13 @@ def test_slot_wait_is_the_time_until_somebody_ends_where_the_cache_is_full() -> 
 
 
 def test_interference_is_the_delay_of_each_request_beside() -> None:
-    assert Interference(0.5).column(case()) == [0.0, 0.5 * (500.0 + 2 * 0.05 * 200) * 4]
+    decode = 2 * 0.05 * 200 * 4
+    assert Interference(0.5, crowd=0.0).column(case()) == [0.0, 0.5 * 500.0 * 4 + decode]
+
+
+def test_work_costs_more_everywhere_in_a_busy_fleet() -> None:
+    quiet, crowded = (Interference(0.0, crowd).column(case()) for crowd in (0.0, 0.5))
+    assert [more - less for less, more in zip(quiet, crowded, strict=True)] == [0.5 * 2 * 50.0, 0.5 * 2 * 500.0]
 
 
 def test_risk_makes_failing_fast_slow() -> None:
