@@ -117,9 +117,9 @@ class Prefill:
 class Interference:
     """The harm done, to those there, to all who come after, and between their decoding and ours.
 
-    Our prefill stalls each request that decodes there: `weight` of a millisecond for each. It keeps an engine from later
-    prompts wherever it is done, the more the busier the fleet: `crowd` of a millisecond for each request of a mean
-    engine. So caches are worth more under load, and yet long prompts do not gather where few decode.
+    Our prefill stalls each request that decodes there: `weight` of a millisecond for each. It keeps an engine from
+    later prompts wherever it is done, the more the busier the fleet: `crowd` of a millisecond for each request of a
+    mean engine. So caches are worth more under load, and yet long prompts do not gather where few decode.
     """
 
     weight: float = 0.1
