@@ -57,8 +57,9 @@ def add_field(message: Any, name: str, number: int, kind: str, is_repeated: bool
 class Client:
     """Each method is one RPC; `later` chooses the generation."""
 
-    def __init__(self, channel: grpc.aio.Channel, *, later: bool = False) -> None:
+    def __init__(self, channel: grpc.aio.Channel, *, later: bool = False, token: str = "") -> None:
         self._channel, self._later = channel, later
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._messages = messages(LATER_FIELDS if later else {})
 
     async def set(self, provider: str = "p", model: str = "m", route: str = "", **more: Any) -> Any:
@@ -87,4 +88,4 @@ class Client:
             request_serializer=lambda sent: sent.SerializeToString(),
             response_deserializer=response.FromString,
         )
-        return await call(request(**values), timeout=30)
+        return await call(request(**values), metadata=self._metadata, timeout=30)
