@@ -205,6 +205,9 @@ def _clamp(request: Request, fields: Fields, target: Api) -> tuple[Request, list
         request = msgspec.structs.replace(request, stop=stop)
     if only_hints(request, target):
         losses.append(Lost("clamped", name_of(Concept.JSON_OBJECT, fields), "hint"))
+    if request.thinking is not None and target is Api.BEDROCK_CONVERSE and "claude" not in request.model:
+        losses.append(Lost("dropped", name_of(Concept.THINKING, fields)))  # each maker has fields of its own for it
+        request = msgspec.structs.replace(request, thinking=None)
     if "claude" in request.model and target in CLAUDE_APIS:
         request, dropped = constrain(request)
         losses += (Lost("dropped", name_of(concept, fields)) for concept in dropped)

@@ -16,7 +16,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class EventTooLong(ValueError):
-    """One event went over the reader's bound."""
+    """One event went over the reader's bound, or is no event at all."""
 
 
 class Event(msgspec.Struct, frozen=True):

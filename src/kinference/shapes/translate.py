@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from kinference.shapes import anthropic_messages, gemini, openai_chat, openai_responses
+from kinference.shapes import anthropic_messages, bedrock_converse, gemini, openai_chat, openai_responses
 from kinference.shapes.concepts import Concept, Treatment, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
 from kinference.shapes.ir import Request, Text
@@ -30,6 +30,7 @@ DESTINATIONS: Final[Mapping[Api, Destination]] = {
     Api.OPENAI_RESPONSES: openai_responses.DESTINATION,
     Api.ANTHROPIC_MESSAGES: anthropic_messages.DESTINATION,
     Api.GEMINI: gemini.DESTINATION,
+    Api.BEDROCK_CONVERSE: bedrock_converse.DESTINATION,
 }
 JSON_HINT: Final = "Answer with one JSON object and nothing else: no text around it and no code fence."
 

@@ -1,0 +1,64 @@
+"""A whole Converse answer, read."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kinference.shapes.answers import Answer, Counts, Finish
+from kinference.shapes.ir import Block, Json, Reasoning, Text, ToolCall
+from kinference.shapes.json_text import dumps
+from kinference.shapes.openai_chat.answer import count_in, text_in
+
+_FINISHES: Final[Mapping[str, Finish]] = {
+    "stop_sequence": Finish.STOP_SEQUENCE,
+    "max_tokens": Finish.LENGTH,
+    "model_context_window_exceeded": Finish.LENGTH,
+    "tool_use": Finish.TOOLS,
+    "content_filtered": Finish.REFUSAL,
+    "guardrail_intervened": Finish.REFUSAL,
+}
+
+
+def finish_of(reason: object) -> Finish:
+    """Why it ended."""
+    return _FINISHES.get(reason, Finish.STOP) if isinstance(reason, str) else Finish.STOP
+
+
+def parse_answer(body: Json) -> Answer:
+    """Read an answer; whatever is not as it should be is passed over."""
+    content = inner(inner(body, "output"), "message").get("content")
+    blocks = (
+        block
+        for part in (content if isinstance(content, list) else ())
+        if isinstance(part, dict)
+        for block in _read(part)
+    )
+    return Answer(blocks=tuple(blocks), finish=finish_of(body.get("stopReason")), counts=counts_of(body.get("usage")))
+
+
+def inner(members: Json, name: str) -> Json:
+    """A member that is an object; an empty one when it is none."""
+    value = members.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _read(part: Json) -> Iterator[Block]:
+    if text := text_in(part, "text"):
+        yield Text(text)
+    if call := inner(part, "toolUse"):
+        yield ToolCall(text_in(call, "toolUseId"), text_in(call, "name"), dumps(call.get("input") or {}).decode())
+    if thought := text_in(inner(inner(part, "reasoningContent"), "reasoningText"), "text"):
+        yield Reasoning(thought)
+
+
+def counts_of(usage: object) -> Counts:
+    """The usage, whose input leaves out what was read from the cache and what was written to it."""
+    if not isinstance(usage, dict):
+        return Counts()
+    fresh = count_in(usage, "inputTokens")
+    cached, written = count_in(usage, "cacheReadInputTokens"), count_in(usage, "cacheWriteInputTokens")
+    return Counts(
+        prompt=None if fresh is None else fresh + (cached or 0) + (written or 0),
+        completion=count_in(usage, "outputTokens"),
+        cached=cached,
+        cache_written=written,
+    )

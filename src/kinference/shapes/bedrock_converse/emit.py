@@ -1,0 +1,213 @@
+"""A request written as a Converse body. The conversation comes last, so that turn N begins turn N+1."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kinference.shapes.alternate import alternating
+from kinference.shapes.anthropic_messages.emit import object_schema
+from kinference.shapes.claude import budget, is_adaptive
+from kinference.shapes.ir import (
+    Audio,
+    Block,
+    CacheMark,
+    Effort,
+    File,
+    FormatKind,
+    Image,
+    Json,
+    Refusal,
+    Request,
+    Role,
+    Text,
+    Tool,
+    ToolCall,
+    ToolMode,
+    ToolResult,
+    Turn,
+)
+from kinference.shapes.json_text import dumps, object_text
+from kinference.shapes.lost import Untranslatable
+
+NO_CALLS: Final = "Do not call any tool in this turn."
+_TTLS: Final = ("5m", "1h")
+_NAME_MAX: Final = 200
+_BAD_NAME = re.compile(r"[^a-zA-Z0-9\s\-()\[\]]|\s+(?=\s)")
+_DOCUMENTS: Final = {
+    "application/pdf": "pdf",
+    "text/csv": "csv",
+    "text/html": "html",
+    "text/markdown": "md",
+    "application/msword": "doc",
+    "application/vnd.ms-excel": "xls",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+}
+_TIERS: Final = {"auto": "default", "standard_only": "default", "standard": "default"}
+
+
+def emit_request(request: Request) -> Json:
+    """The body."""
+    turns, tools, hint = _tooled(alternating(request.turns), request)
+    body: Json = {}
+    if config := _config(request):
+        body["inferenceConfig"] = config
+    if tools:
+        body["toolConfig"] = {"tools": list(_tools(tools))} | _choice(request)
+    body |= _thinking_and_form(request)
+    if request.service_tier:
+        body["serviceTier"] = {"type": _TIERS.get(request.service_tier, request.service_tier)}
+    system = (*request.system, *((Text(NO_CALLS),) if hint else ()))
+    if system:
+        body["system"] = list(_marked(system))
+    body["messages"] = [{"role": turn.role.value, "content": list(_content(turn))} for turn in turns]
+    return body
+
+
+def _config(request: Request) -> Json:
+    sampling = request.sampling
+    given = {
+        "maxTokens": request.max_tokens,
+        "temperature": sampling.temperature,
+        "topP": sampling.top_p,
+        "stopSequences": list(request.stop) or None,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+# --- tools ------------------------------------------------------------------------------------------
+
+
+def _tooled(turns: tuple[Turn, ...], request: Request) -> tuple[tuple[Turn, ...], tuple[Tool, ...], bool]:
+    """The turns and tools, and whether the model has to be told in words not to call any: Converse cannot forbid it,
+    and takes no calls in the history without tools.
+    """
+    choice = request.tool_choice
+    has_calls = any(isinstance(block, ToolCall | ToolResult) for turn in turns for block in turn.blocks)
+    if not request.tools:
+        return (tuple(map(_flat, turns)) if has_calls else turns), (), False
+    if choice is not None and choice.mode is ToolMode.NONE:
+        return turns, (request.tools if has_calls else ()), has_calls
+    names = choice.names if choice is not None and len(choice.names) > 1 else ()
+    return turns, tuple(tool for tool in request.tools if not names or tool.name in names), False
+
+
+def _flat(turn: Turn) -> Turn:
+    """The turn with its calls and results as text."""
+    return replace(turn, blocks=tuple(flat for block in turn.blocks for flat in _flattened(block)))
+
+
+def _flattened(block: Block) -> Iterator[Block]:
+    if isinstance(block, ToolCall):
+        yield Text(f"[called {block.name} with {block.arguments or '{}'}]")
+    elif isinstance(block, ToolResult):
+        yield Text(f"[result of {block.id}]")
+        yield from block.content
+    else:
+        yield block
+
+
+def _tools(tools: Iterable[Tool]) -> Iterator[Json]:
+    for tool in tools:
+        spec: Json = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
+        spec["inputSchema"] = {"json": object_schema(tool.schema)}
+        if tool.strict is not None:
+            spec["strict"] = tool.strict
+        yield {"toolSpec": spec}
+        if tool.cache is not None:
+            yield _point(tool.cache)
+
+
+def _choice(request: Request) -> Json:
+    choice = request.tool_choice
+    if choice is None or choice.mode is ToolMode.NONE:
+        return {}
+    if choice.mode is ToolMode.AUTO:
+        return {"toolChoice": {"auto": {}}}
+    return {"toolChoice": {"tool": {"name": choice.names[0]}} if len(choice.names) == 1 else {"any": {}}}
+
+
+# --- thinking and form ------------------------------------------------------------------------------
+
+
+def _thinking_and_form(request: Request) -> Json:
+    model_fields: Json = {}
+    output: Json = {}
+    thinking = request.thinking
+    if request.sampling.top_k is not None:
+        model_fields["top_k"] = request.sampling.top_k
+    if thinking is not None and thinking.effort is not Effort.NONE:
+        if is_adaptive(request.model):
+            model_fields["thinking"] = {"type": "adaptive"}
+            output["effort"] = "low" if thinking.effort is Effort.MINIMAL else thinking.effort.word
+        else:
+            model_fields["thinking"] = {"type": "enabled", "budget_tokens": budget(request)}
+    form = request.format
+    if form is not None and form.kind is FormatKind.JSON_SCHEMA:
+        schema: Json = {"schema": dumps(form.schema or {}).decode(), "name": form.name or "answer"}
+        schema |= {"description": form.description} if form.description else {}
+        output["textFormat"] = {"type": "json_schema", "structure": {"jsonSchema": schema}}
+    body: Json = {"additionalModelRequestFields": model_fields} if model_fields else {}
+    return body | ({"outputConfig": output} if output else {})
+
+
+# --- messages ---------------------------------------------------------------------------------------
+
+
+def _content(turn: Turn) -> Iterator[Json]:
+    yield from _marked(turn.blocks)
+    has_text = any(isinstance(block, Text) for block in turn.blocks)
+    if turn.role is Role.USER and not has_text and any(isinstance(block, File) for block in turn.blocks):
+        yield {"text": "See the attached document."}  # which is not taken alone
+
+
+def _marked(blocks: Iterable[Block]) -> Iterator[Json]:
+    """The blocks, each mark a block of its own after the one that it was on."""
+    for block in blocks:
+        yield _block(block)
+        mark = getattr(block, "cache", None)
+        if isinstance(mark, CacheMark):
+            yield _point(mark)
+
+
+def _point(mark: CacheMark) -> Json:
+    return {"cachePoint": {"type": "default"} | ({"ttl": mark.ttl} if mark.ttl in _TTLS else {})}
+
+
+def _block(block: Block) -> Json:
+    match block:
+        case Text() | Refusal():
+            return {"text": block.text}
+        case ToolCall():
+            text = object_text(block.arguments)
+            if text is None:
+                raise Untranslatable(f"tool call {block.id}: its arguments are not a JSON object")
+            return {"toolUse": {"toolUseId": block.id, "name": block.name, "input": msgspec.Raw(text)}}
+        case ToolResult():
+            content = [_block(inner) for inner in block.content] or [{"text": "(no output)"}]
+            status = "error" if block.is_error else "success"
+            return {"toolResult": {"toolUseId": block.id, "content": content, "status": status}}
+        case Image():
+            kind = block.source.mime.removeprefix("image/")
+            return {"image": {"format": kind, "source": {"bytes": block.source.data}}}
+        case Audio():
+            kind = block.source.mime.removeprefix("audio/")
+            return {"audio": {"format": kind, "source": {"bytes": block.source.data}}}
+        case File():
+            return _document(block)
+        case _:
+            raise Untranslatable(f"{type(block).__name__.lower()}: a Converse destination cannot carry it")
+
+
+def _document(file: File) -> Json:
+    name = _BAD_NAME.sub(" ", file.name).strip()[:_NAME_MAX] or "document"
+    cites = {"citations": {"enabled": True}} if file.cites else {}
+    if file.text:
+        return {"document": {"format": "txt", "name": name, "source": {"text": file.text}, **cites}}
+    kind = _DOCUMENTS.get(file.source.mime)
+    if kind is None:
+        raise Untranslatable("file: a Converse destination takes no file of this type")
+    return {"document": {"format": kind, "name": name, "source": {"bytes": file.source.data}, **cites}}

@@ -1,0 +1,82 @@
+"""A stream of Converse events taken apart. Text has no event that begins it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kinference.shapes.answers import (
+    ArgumentsPiece,
+    Counted,
+    Failed,
+    Finished,
+    Piece,
+    ReasoningEnd,
+    ReasoningPiece,
+    Started,
+    TextPiece,
+    ToolBegun,
+)
+from kinference.shapes.bedrock_converse.answer import counts_of, finish_of, inner
+from kinference.shapes.ir import Json
+from kinference.shapes.json_text import loads
+from kinference.shapes.openai_chat.answer import text_in
+from kinference.shapes.scan import BadBody
+from kinference.shapes.sse import Event
+
+_KINDS: Final = {
+    "throttlingException": "rate_limit_error",
+    "serviceUnavailableException": "overloaded_error",
+    "validationException": "invalid_request_error",
+}
+
+
+class ConverseStreamParser:
+    """Fed events, gives pieces. Usage comes after the reason, and is the last."""
+
+    def __init__(self) -> None:
+        self._calls: dict[object, int] = {}  # by the index of their block
+        self._thoughts: set[object] = set()
+        self.is_complete = False
+        self.is_over = False
+
+    def feed(self, event: Event) -> list[Piece]:
+        """What one event means."""
+        try:
+            body = loads(event.data) if event.data else {}
+        except BadBody:
+            body = {}
+        return list(self._event(event.event, body if isinstance(body, dict) else {}))
+
+    def close(self) -> list[Piece]:
+        """The stream has ended; its end is always told."""
+        return []
+
+    def _event(self, name: str, body: Json) -> Iterator[Piece]:
+        index = body.get("contentBlockIndex")
+        match name:
+            case "messageStart":
+                yield Started()
+            case "contentBlockStart" if call := inner(inner(body, "start"), "toolUse"):
+                self._calls[index] = len(self._calls)
+                yield ToolBegun(self._calls[index], text_in(call, "toolUseId"), text_in(call, "name"))
+            case "contentBlockDelta":
+                yield from self._delta(index, inner(body, "delta"))
+            case "contentBlockStop" if index in self._thoughts:
+                self._thoughts.discard(index)
+                yield ReasoningEnd()
+            case "messageStop":
+                self.is_complete = True
+                yield Finished(finish_of(body.get("stopReason")))
+            case "metadata":
+                self.is_over = self.is_complete
+                yield Counted(counts_of(body.get("usage")))
+            case _ if name.lower().endswith("exception"):
+                yield Failed(text_in(body, "message") or name, _KINDS.get(name, ""))
+
+    def _delta(self, index: object, delta: Json) -> Iterator[Piece]:
+        if text := text_in(delta, "text"):
+            yield TextPiece(text)
+        if index in self._calls and (text := text_in(inner(delta, "toolUse"), "input")):
+            yield ArgumentsPiece(self._calls[index], text)
+        if text := text_in(inner(delta, "reasoningContent"), "text"):
+            self._thoughts.add(index)
+            yield ReasoningPiece(text)

@@ -1,0 +1,167 @@
+import json
+from typing import Any
+
+import botocore.session  # type: ignore[import-untyped]  # it ships no types
+import pytest
+from botocore.validate import ParamValidator  # type: ignore[import-untyped]  # it ships no types
+
+from kinference.shapes.bedrock_converse.emit import NO_CALLS, emit_request
+from kinference.shapes.ir import (
+    Audio,
+    CacheMark,
+    Effort,
+    File,
+    Format,
+    FormatKind,
+    Image,
+    Media,
+    Request,
+    Role,
+    Sampling,
+    Sealed,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolMode,
+    ToolResult,
+    Turn,
+)
+from kinference.shapes.json_text import dumps
+from kinference.shapes.lost import Untranslatable
+from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import CHAT, CONVERSE, HI, TOOL, sent, warnings
+
+USER = Turn(Role.USER, (Text("hi"),))
+CALL = Turn(Role.ASSISTANT, (ToolCall("c", "f", '{"a":1}'),))
+RESULT = Turn(Role.USER, (ToolResult("c", (Text("r"),)),))
+
+
+@pytest.fixture(scope="module")
+def shape() -> Any:
+    """What AWS's own model says a request is."""
+    model = botocore.session.get_session().get_service_model("bedrock-runtime")
+    return model.operation_model("Converse").input_shape
+
+
+def emitted(request: Request, shape: Any = None) -> Any:
+    body = json.loads(dumps(emit_request(request)))
+    if shape is not None:
+        report = ParamValidator().validate({"modelId": "m", **body}, shape)
+        assert not report.has_errors(), report.generate_report()
+    return body
+
+
+def test_a_chat_becomes_a_conversation() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+    turns = [
+        {"role": "system", "content": "s"},
+        *HI,
+        {"role": "assistant", "content": None, "tool_calls": [call]},  # c9
+        {"role": "tool", "tool_call_id": "c", "content": ""},
+    ]
+    settings = {"temperature": 1.5, "top_p": 0.5, "max_tokens": 9, "stop": "a", "tool_choice": "required"}
+    body = {"model": "m", "messages": turns, "tools": [TOOL], **settings}
+    assert sent(body, CHAT, CONVERSE) == {
+        "inferenceConfig": {"maxTokens": 9, "temperature": 1.0, "topP": 0.5, "stopSequences": ["a"]},
+        "toolConfig": {
+            "tools": [{"toolSpec": {"name": "f", "description": "d", "inputSchema": {"json": {"type": "object"}}}}],
+            "toolChoice": {"any": {}},
+        },
+        "system": [{"text": "s"}],
+        "messages": [
+            {"role": "user", "content": [{"text": "hi"}]},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": {"a": 1}}}]},
+            {
+                "role": "user",
+                "content": [
+                    {"toolResult": {"toolUseId": "c", "content": [{"text": "(no output)"}], "status": "success"}}
+                ],
+            },
+        ],
+    }
+    assert warnings(body, CHAT, CONVERSE) == "clamped=temperature:1.5->1.0"
+
+
+def test_aws_takes_everything(shape: Any) -> None:
+    mark = CacheMark("1h")
+    blocks = (
+        Text("t", mark),
+        Image(Media("image/png", "AAAA")),
+        Audio(Media("audio/wav", "AAAA")),
+        File(Media("application/pdf", "AAAA"), "a/b.pdf", cites=True),
+        File(Media(), "", "text"),
+    )
+    request = Request(
+        model="anthropic.claude-sonnet-4-5-20250929-v1:0",
+        system=(Text("s", mark),),
+        turns=(Turn(Role.USER, blocks), CALL, RESULT),
+        tools=(Tool("f", strict=True, cache=CacheMark()), Tool("g")),
+        tool_choice=ToolChoice(ToolMode.REQUIRED, ("f",)),
+        sampling=Sampling(top_k=3),
+        thinking=Thinking(Effort.HIGH),
+        format=Format(FormatKind.JSON_SCHEMA, "n", {"type": "object"}, description="d"),
+        service_tier="standard_only",
+        max_tokens=9000,
+    )
+    body = emitted(request, shape)
+    assert body["system"] == [{"text": "s"}, {"cachePoint": {"type": "default", "ttl": "1h"}}]
+    assert body["toolConfig"]["tools"][1] == {"cachePoint": {"type": "default"}}
+    assert body["toolConfig"]["toolChoice"] == {"tool": {"name": "f"}}
+    assert body["additionalModelRequestFields"] == {
+        "top_k": 3,
+        "thinking": {"type": "enabled", "budget_tokens": 4096},
+    }
+    assert body["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["schema"] == '{"type":"object"}'
+    assert body["messages"][0]["content"][4]["document"]["name"] == "a b pdf"
+    assert body["serviceTier"] == {"type": "default"}
+
+
+def test_newer_models_think_by_effort(shape: Any) -> None:
+    request = Request(model="anthropic.claude-opus-4-7", turns=(USER,), thinking=Thinking(Effort.MINIMAL))
+    body = emitted(request, shape)
+    assert body["outputConfig"] == {"effort": "low"}
+    assert body["additionalModelRequestFields"] == {"thinking": {"type": "adaptive"}}
+
+
+def test_other_makers_models_are_not_told_how_to_think() -> None:
+    body = {"model": "m", "messages": HI, "reasoning_effort": "low"}
+    assert warnings(body, CHAT, CONVERSE, "amazon.nova") == "dropped=reasoning_effort"
+    assert "outputConfig" not in sent(body, CHAT, CONVERSE, "amazon.nova")
+
+
+def test_no_tools_is_said_in_words_where_there_were_calls() -> None:
+    none = ToolChoice(ToolMode.NONE)
+    body = emitted(Request(turns=(USER, CALL, RESULT), tools=(Tool("f"),), tool_choice=none))
+    assert body["system"] == [{"text": NO_CALLS}]
+    assert "toolChoice" not in body["toolConfig"]
+    assert "toolConfig" not in emitted(Request(turns=(USER,), tools=(Tool("f"),), tool_choice=none))
+
+
+def test_a_history_of_calls_without_tools_becomes_text() -> None:
+    body = emitted(Request(turns=(USER, CALL, RESULT)))
+    assert [turn["content"] for turn in body["messages"][1:]] == [
+        [{"text": '[called f with {"a":1}]'}],
+        [{"text": "[result of c]"}, {"text": "r"}],
+    ]
+
+
+def test_a_choice_among_some_leaves_only_those() -> None:
+    choice = ToolChoice(ToolMode.AUTO, ("a", "b"))
+    config = emitted(Request(turns=(USER,), tools=tuple(map(Tool, "abc")), tool_choice=choice))["toolConfig"]
+    assert [tool["toolSpec"]["name"] for tool in config["tools"]] == ["a", "b"]
+    assert config["toolChoice"] == {"auto": {}}
+
+
+def test_a_document_is_not_sent_alone() -> None:
+    turn = Turn(Role.USER, (File(Media("application/pdf", "AAAA")),))
+    assert emitted(Request(turns=(turn,)))["messages"][0]["content"][-1] == {"text": "See the attached document."}
+
+
+@pytest.mark.parametrize(
+    "block", [ToolCall("c", "f", "5"), Sealed("d", Api.ANTHROPIC_MESSAGES), File(Media("application/zip", "AAAA"))]
+)
+def test_what_cannot_be_written_is_refused(block: ToolCall | Sealed | File) -> None:
+    with pytest.raises(Untranslatable):
+        emit_request(Request(turns=(USER, Turn(Role.ASSISTANT, (block,))), tools=(Tool("f"),)))

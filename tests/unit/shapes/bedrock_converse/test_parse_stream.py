@@ -1,0 +1,56 @@
+from kinference.shapes.answers import Counts
+from tests.unit.shapes.bedrock_converse.frames import frame
+from tests.unit.shapes.conversions import CHAT, CONVERSE, MESSAGES, Stream
+
+START = frame("messageStart", {"role": "assistant"})
+STOP = frame("messageStop", {"stopReason": "tool_use"})
+USAGE = frame("metadata", {"usage": {"inputTokens": 3, "outputTokens": 2}})
+
+
+def delta(index: int, **members: object) -> bytes:
+    return frame("contentBlockDelta", {"contentBlockIndex": index, "delta": members})
+
+
+def test_a_whole_stream() -> None:
+    tool = frame("contentBlockStart", {"contentBlockIndex": 2, "start": {"toolUse": {"toolUseId": "c", "name": "f"}}})
+    stream = Stream(CHAT, CONVERSE).feed(
+        START,
+        delta(0, reasoningContent={"text": "r"}),
+        delta(0, reasoningContent={"signature": "s"}),
+        frame("contentBlockStop", {"contentBlockIndex": 0}),
+        delta(1, text="a"),
+        tool,
+        delta(2, toolUse={"input": "{}"}),
+        STOP,
+        USAGE,
+    )
+    deltas = [event["choices"][0]["delta"] for event in stream.events[:-2]]
+    assert deltas[1:4] == [
+        {"reasoning_content": "r"},
+        {"content": "a"},
+        {"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}]},
+    ]
+    assert stream.events[-3]["choices"][0]["finish_reason"] == "tool_calls"
+    assert stream.events[-1] == "[DONE]"
+    assert stream.translation.counts == Counts(3, 2)
+
+
+def test_the_reason_alone_is_an_end_when_the_stream_closes() -> None:
+    stream = Stream(MESSAGES, CONVERSE).feed(START, delta(0, text="a"), STOP)
+    assert "message_stop" not in stream.types
+    assert stream.end().types[-1] == "message_stop"
+
+
+def test_an_exception_is_an_error_of_the_clients_kind() -> None:
+    stream = Stream(MESSAGES, CONVERSE).feed(
+        START, frame("throttlingException", {"message": "slow"}, "exception"), STOP
+    )
+    assert stream.events[-1] == {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}
+    assert stream.translation.is_failed
+
+
+def test_what_makes_no_sense_is_passed_over() -> None:
+    stream = Stream(CHAT, CONVERSE).feed(
+        frame("contentBlockDelta", 7), frame("news", {}), delta(9, toolUse={"input": "x"})
+    )
+    assert stream.raw == b""
