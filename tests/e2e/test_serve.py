@@ -39,8 +39,9 @@ def chat(client: OpenAI, text: str = "Hello", model: str = "demo") -> str:
     return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
 
-def test_official_clients_stream_through_serve_without_a_file(tmp_path: Path) -> None:
-    with engine("--speed", "50") as url, serve(tmp_path, "--engine", url) as served:
+@pytest.mark.parametrize("wire", ["own", "library"])
+def test_official_clients_stream_through_serve_without_a_file(tmp_path: Path, wire: str) -> None:
+    with engine("--speed", "50") as url, serve(tmp_path, "--engine", url, "--wire", wire) as served:
         eventually(lambda: get(f"{served.admin_url}/readyz")[0] == 200)
         with OpenAI(base_url=f"{served.gateway_url}/v1", api_key="anything", max_retries=0) as client:
             assert chat(client)
