@@ -329,7 +329,7 @@ class Connection(asyncio.Protocol):
         assert transport is not None, "ended after it began"
         self._is_ending = True
         self._ahead.clear()
-        if self._is_half_closed or self.is_lost or not transport.can_write_eof():
+        if self._is_half_closed or transport.is_closing() or not transport.can_write_eof():
             self.close()
             return
         self.go_on_reading()
