@@ -1,15 +1,15 @@
-"""Reading header blocks (RFC 7541): our own loop over the tables and the Huffman code of the `hpack` library.
+"""Reading header blocks (RFC 7541): our own loop over the static table and the Huffman code of the `hpack` library.
 
 The loop is ours for speed and for limits: what a block may cost is bounded by its length alone, since fields taken
 from a table are references to it.
 """
 
 from hpack.exceptions import HPACKDecodingError
-from hpack.huffman_table import decode_huffman
 from hpack.table import HeaderTable
 
 from kinference.wire.http2.fields import Field, Fields, field
 from kinference.wire.http2.frames import ConnectionFault, ErrorCode
+from kinference.wire.http2.huffman import HuffmanDecoder
 
 STATIC: Fields = (field(b"", b""), *(field(name, value) for name, value in HeaderTable.STATIC_TABLE))
 STATIC_LAST = len(STATIC) - 1
@@ -34,6 +34,7 @@ class HeaderDecoder:
         """Of the dynamic table, oldest first."""
         self._size = 0
         self._size_max = TABLE_BYTES_MAX
+        self._decode = HuffmanDecoder().decode
         self._huffman: dict[bytes, bytes] = {}
         self.changes = 0
         """Counts the changes of the dynamic table, for who remembers what a block meant."""
@@ -100,7 +101,7 @@ class HeaderDecoder:
     def _unpacked(self, packed: bytes) -> bytes:
         text = self._huffman.get(packed)
         if text is None:
-            text = decode_huffman(packed)
+            text = self._decode(packed)
             if len(packed) > HUFFMAN_CACHED_BYTES:
                 return text
             if len(self._huffman) >= HUFFMAN_CACHED_MAX:
