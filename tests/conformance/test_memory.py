@@ -154,3 +154,33 @@ async def test_what_callers_abandon_over_sockets_is_reclaimed_with_no_call_made(
             await connection.read_until(lambda: False, 0.2)
             assert server.desk.buffered_bytes > 100 * 1000
             await server.wait_until_idle()
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+async def test_a_stopped_puller_costs_no_more_than_its_own_body(carrier: str) -> None:
+    async with served(ROOMY, carrier) as server, open_channel(server.target) as channel:
+        client = Client(channel, server.target, Issued())
+        total = 0
+        async with raw_connection(server.target, window=100) as connection:
+            for _ in range(20):
+                picked = await client.push_and_pick(chat("llama", "hello", 900_000))
+                total += picked.body_total_bytes
+                stream = connection.call("PullBody")
+                connection.send(stream, framed(encode({1: picked.response_id})), end=True)
+            await connection.read_until(lambda: False, 0.3)
+            assert total / 2 < server.desk.buffered_bytes <= total
+        await client.tidy()
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+async def test_a_slow_pusher_holds_no_thread(carrier: str) -> None:
+    async with served(ROOMY, carrier) as server, open_channel(server.target) as channel:
+        client = Client(channel, server.target, Issued())
+        await client.push(b"one, so that every thread that is needed at all has started")
+        before = len(list(Path("/proc/self/task").iterdir()))
+        calls = [await client.begin_push(b"begun") for _ in range(300)]
+        await server.wait_until(lambda: server.desk.buffered_bytes >= 5 * len(calls))
+        assert len(list(Path("/proc/self/task").iterdir())) < before + 10
+        for call in calls:
+            call.cancel()
+        await client.tidy()
