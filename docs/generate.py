@@ -7,6 +7,7 @@ from pathlib import Path
 from kinference.config.json_schema import json_schema
 from kinference.config.reference import reference_page
 from kinference.observe.reference import metrics_page
+from kinference.shapes.matrix import matrix_page
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -17,6 +18,7 @@ def pages() -> Mapping[str, str]:
         "config.schema.json": json.dumps(json_schema(), indent=2) + "\n",
         "configuration.md": reference_page(),
         "metrics.md": metrics_page(),
+        "translation.md": matrix_page(),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, StoreUrl, Url
 from kinference.core.policy import UnmatchedTenant
 from kinference.ids import ObjectRef
-from kinference.vocabulary import Api, Engine, QosClass
+from kinference.vocabulary import Api, Engine, Loss, QosClass
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -235,6 +235,16 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
+class Translation:
+    """What happens where the client and the destination speak different APIs."""
+
+    loss: Loss = field(
+        default=Loss.WARN,
+        metadata=about("What a loss in translation comes to: told in a header, refused, or passed over."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration."""
 
@@ -250,6 +260,9 @@ class Config:
         default=UnmatchedTenant.ALLOW, metadata=about("What happens to a tenant that no rule names.")
     )
     gateway: Gateway = field(default=Gateway(), metadata=about("Who may use the HTTP plane."))
+    translation: Translation = field(
+        default=Translation(), metadata=about("Between the API of the client and that of the destination.")
+    )
     routing: Routing = field(default=Routing(), metadata=about("How a destination is chosen."))
     control: Control = field(default=Control(), metadata=about("Provider records and inference routes."))
 

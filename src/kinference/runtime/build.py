@@ -97,6 +97,7 @@ def build_gateway(config: Config, parts: Parts, backends: ProviderBackends) -> G
         body_bytes_max=config.limits.body_max_bytes,
         chunk_bytes_max=picker_limits(config).uncut_chunk_bytes,
         upload_idle=config.limits.push_idle_timeout,
+        loss=config.translation.loss,
     )
     return Gateway(outside, options)
 

@@ -7,6 +7,7 @@ import pytest
 from kinference.config.schema import Access, Config, Control, Gateway, Limits, Listen, Pool, Verify
 from kinference.config.values import HostPort, Name
 from kinference.ids import ObjectRef
+from kinference.vocabulary import Loss
 
 ANYWHERE = Listen(gateway=HostPort("0.0.0.0", 8080))
 
@@ -55,3 +56,7 @@ def test_a_pool_is_known_by_namespace_and_name() -> None:
 def test_a_configuration_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         Config().limits = Limits()  # type: ignore[misc]
+
+
+def test_losses_in_translation_are_told_unless_said_otherwise() -> None:
+    assert Config().translation.loss is Loss.WARN

@@ -1,0 +1,67 @@
+"""The reference page of translation, written from the tables that translation itself reads."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kinference.shapes.concepts import TARGETS, Concept, Fields, Treatment, treatment
+from kinference.shapes.translate import CLIENTS
+
+_WORDS: Final = {
+    Treatment.KEPT: "kept",
+    Treatment.MAPPED: "mapped",
+    Treatment.CLAMPED: "clamped",
+    Treatment.DROPPED: "dropped",
+    Treatment.IGNORED: "ignored",
+    Treatment.REFUSED: "refused",
+}
+_HEAD: Final = """\
+# Translation
+
+A request in one API can be served by a destination that speaks another, and its answer comes back in the client's own
+API, in one piece or streamed. Where both speak the same API nothing is translated: the bytes go through.
+
+| Word | Meaning |
+|---|---|
+| kept | The same thing under the other API's name. |
+| mapped | Something of another form that means the same. |
+| clamped | As near as the other API can come; told in `x-kinference-warnings` where it makes a difference. |
+| dropped | Left out, and told in `x-kinference-warnings`. |
+| ignored | Left out without a word: it is about this one exchange with the API it was written for. |
+| refused | Would change the meaning: a destination of that API is not chosen. If no other is left, the answer is 400. |
+
+`translation.loss: strict`, or the header `x-kinference-loss: strict` for one request, turns whatever would be told into
+a 400 that names the field; `silent` tells nothing.
+
+## What a request asks for, by the destination's API
+"""
+_FIELDS_HEAD: Final = """
+## Fields of each client's API
+
+What a field asks for is looked up above; a word of its own holds for every other API.
+"""
+
+
+def matrix_page() -> str:
+    """The page, in Markdown."""
+    return "\n".join((_HEAD, *_concepts(), _FIELDS_HEAD, *_clients())) + "\n"
+
+
+def _concepts() -> Iterator[str]:
+    yield "| Asked for | " + " | ".join(f"`{target.value}`" for target in TARGETS) + " |"
+    yield "|---|" + "---|" * len(TARGETS)
+    for concept in Concept:
+        yield f"| {concept.value} | " + " | ".join(_WORDS[treatment(concept, target)] for target in TARGETS) + " |"
+
+
+def _clients() -> Iterator[str]:
+    for api, client in CLIENTS.items():
+        yield from (f"### `{api.value}`", "", "| Field | Asks for |", "|---|---|")
+        yield from _fields(client.fields)
+        yield ""
+
+
+def _fields(fields: Fields) -> Iterator[str]:
+    for kind, members in fields.items():
+        for name, carried in members.items():
+            place = f"{kind}.{name}" if kind else name
+            yield f"| `{place}` | {carried.value if isinstance(carried, Concept) else _WORDS[carried]} |"
