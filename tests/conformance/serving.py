@@ -125,12 +125,16 @@ def fleet() -> Fleet:
 
 @asynccontextmanager
 async def served(
-    setup: Setup, carrier: str = "own", clock: Clock | None = None, *, settles: bool = True
+    setup: Setup,
+    carrier: str | Callable[[RpcService], Carrier] = "own",
+    clock: Clock | None = None,
+    *,
+    settles: bool = True,
 ) -> AsyncIterator[Served]:
     """A server for the length of a block. When the block ends well, nothing may be held any more, to the byte."""
     clock = clock or SystemClock()
     desk = Desk(Router(fleet(), setup.rules, Random(1)), setup.limits, clock, Metrics(), Random(2))
-    server = CARRIERS[carrier](picker_service(desk))
+    server = (CARRIERS[carrier] if isinstance(carrier, str) else carrier)(picker_service(desk))
     port = await server.start()
     timer = asyncio.ensure_future(ReclaimTimer(desk, clock).run())
     try:

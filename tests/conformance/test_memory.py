@@ -42,6 +42,10 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
 
 
+def threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
 def push(desk: Desk, body: bytes = BODY) -> StreamId:
     stream_id = desk.open(None)
     desk.append(stream_id, bytes(bytearray(body)))  # a copy, as every body from a socket is
@@ -177,10 +181,10 @@ async def test_a_slow_pusher_holds_no_thread(carrier: str) -> None:
     async with served(ROOMY, carrier) as server, open_channel(server.target) as channel:
         client = Client(channel, server.target, Issued())
         await client.push(b"one, so that every thread that is needed at all has started")
-        before = len(list(Path("/proc/self/task").iterdir()))
+        before = threads()
         calls = [await client.begin_push(b"begun") for _ in range(300)]
         await server.wait_until(lambda: server.desk.buffered_bytes >= 5 * len(calls))
-        assert len(list(Path("/proc/self/task").iterdir())) < before + 10
+        assert threads() < before + 10
         for call in calls:
             call.cancel()
         await client.tidy()
