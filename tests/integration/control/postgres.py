@@ -47,7 +47,20 @@ class Server:
         subprocess.run(command, cwd=self.folder, user=user, check=True, capture_output=True, timeout=60)
 
     def create(self) -> None:
-        self._run("initdb", "-D", "data", "-U", "kinference", "-A", "trust", "--no-sync", "--no-instructions")
+        self._run(
+            "initdb",
+            "-D",
+            "data",
+            "-U",
+            "kinference",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+            "--no-instructions",
+        )
 
 
 @contextmanager
