@@ -123,7 +123,7 @@ class Interference:
     """
 
     weight: float = 0.1
-    crowd: float = 0.1
+    crowd: float = 0.05
     name: str = "interference"
 
     def column(self, case: Case) -> list[Milliseconds]:
