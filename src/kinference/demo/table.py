@@ -55,6 +55,8 @@ def progress_line(board: Scoreboard) -> str:
 
 
 def _row(name: str, tally: Tally, in_flight: int) -> tuple[str, ...]:
+    if not tally.requests:
+        return (name, "0", str(in_flight), "-", "-", "-")
     return (
         name,
         str(tally.requests),

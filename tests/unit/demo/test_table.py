@@ -22,7 +22,7 @@ def test_the_live_table_has_a_row_for_each_endpoint_and_their_sum() -> None:
     rows = {line.split()[1]: line for line in text.splitlines() if line.startswith("│")}
     assert "25.0%" in rows["127.0.0.1:8001"]
     assert "1,234 ms" in rows["127.0.0.1:8001"]
-    assert "0.0%" in rows["127.0.0.1:8002"]
+    assert rows["127.0.0.1:8002"].count(" - ") == 3, "nothing was measured there yet"
     assert [cell.strip() for cell in rows["all"].split("│")][2:4] == ["1", "3"]
     assert "1/4 requests" in text
 
