@@ -9,7 +9,14 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from kinference.shapes import anthropic_messages, bedrock_converse, gemini, openai_chat, openai_responses
+from kinference.shapes import (
+    anthropic_messages,
+    bedrock_converse,
+    gemini,
+    openai_chat,
+    openai_completions,
+    openai_responses,
+)
 from kinference.shapes.concepts import Concept, Treatment, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
 from kinference.shapes.ir import Request, Text
@@ -22,6 +29,7 @@ from kinference.vocabulary import Api, Loss, Need
 CLIENTS: Final[Mapping[Api, Client]] = {
     Api.OPENAI_CHAT: openai_chat.CLIENT,
     Api.OPENAI_RESPONSES: openai_responses.CLIENT,
+    Api.OPENAI_COMPLETIONS: openai_completions.CLIENT,
     Api.ANTHROPIC_MESSAGES: anthropic_messages.CLIENT,
     Api.GEMINI: gemini.CLIENT,
 }

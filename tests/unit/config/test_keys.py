@@ -12,7 +12,8 @@ from kinference.vocabulary import Api, QosClass
 
 def test_the_keys_come_in_the_order_of_declaration() -> None:
     assert list(keys_of(Config)) == [
-        "listen", "limits", "pools", "backends", "models", "tenants", "unmatched_tenant", "gateway", "routing", "control",
+        "listen", "limits", "pools", "backends", "models", "tenants", "unmatched_tenant", "gateway", "translation",
+        "routing", "control",
     ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from kinference.shapes.answers import (
 from kinference.shapes.anthropic_messages.answer import counts_of, finish_of
 from kinference.shapes.ir import Json, Sealed
 from kinference.shapes.json_text import dumps, loads
-from kinference.shapes.openai_chat.answer import text_in
+from kinference.shapes.openai_chat.answer import key_in, text_in
 from kinference.shapes.openai_chat.parse_stream import failure_of
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
@@ -27,8 +27,8 @@ class MessagesStreamParser:
     """Fed events, gives pieces. Blocks are told apart by their index."""
 
     def __init__(self) -> None:
-        self._calls: dict[object, int] = {}  # by the index of their block
-        self._thoughts: dict[object, str] = {}  # the signature of each open one
+        self._calls: dict[int | None, int] = {}  # by the index of their block
+        self._thoughts: dict[int | None, str] = {}  # the signature of each open one
         self.is_complete = False
         self.is_over = False
 
@@ -47,14 +47,14 @@ class MessagesStreamParser:
     def _event(self, body: Json) -> Iterator[Piece]:
         match body.get("type"):
             case "content_block_delta":
-                yield from self._delta(body.get("index"), _inner(body, "delta"))
+                yield from self._delta(key_in(body, "index"), _inner(body, "delta"))
             case "message_start":
                 message = _inner(body, "message")
                 yield Started(text_in(message, "id"), text_in(message, "model"), counts_of(message.get("usage")))
             case "content_block_start":
-                yield from self._start(body.get("index"), _inner(body, "content_block"))
-            case "content_block_stop" if body.get("index") in self._thoughts:
-                signature = self._thoughts.pop(body.get("index"))
+                yield from self._start(key_in(body, "index"), _inner(body, "content_block"))
+            case "content_block_stop" if key_in(body, "index") in self._thoughts:
+                signature = self._thoughts.pop(key_in(body, "index"))
                 yield ReasoningEnd(signature, Api.ANTHROPIC_MESSAGES if signature else None)
             case "message_delta":
                 yield Counted(counts_of(body.get("usage")))
@@ -67,7 +67,7 @@ class MessagesStreamParser:
             case "error":
                 yield failure_of(_inner(body, "error"))
 
-    def _start(self, index: object, block: Json) -> Iterator[Piece]:
+    def _start(self, index: int | None, block: Json) -> Iterator[Piece]:
         match block.get("type"):
             case "tool_use":
                 call = self._calls[index] = len(self._calls)
@@ -83,7 +83,7 @@ class MessagesStreamParser:
             case "text" if text := text_in(block, "text"):
                 yield TextPiece(text)
 
-    def _delta(self, index: object, delta: Json) -> Iterator[Piece]:
+    def _delta(self, index: int | None, delta: Json) -> Iterator[Piece]:
         match delta.get("type"):
             case "text_delta" if text := text_in(delta, "text"):
                 yield TextPiece(text)

@@ -18,7 +18,7 @@ from kinference.shapes.answers import (
 from kinference.shapes.bedrock_converse.answer import counts_of, finish_of, inner
 from kinference.shapes.ir import Json
 from kinference.shapes.json_text import loads
-from kinference.shapes.openai_chat.answer import text_in
+from kinference.shapes.openai_chat.answer import key_in, text_in
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
 
@@ -33,8 +33,8 @@ class ConverseStreamParser:
     """Fed events, gives pieces. Usage comes after the reason, and is the last."""
 
     def __init__(self) -> None:
-        self._calls: dict[object, int] = {}  # by the index of their block
-        self._thoughts: set[object] = set()
+        self._calls: dict[int | None, int] = {}  # by the index of their block
+        self._thoughts: set[int | None] = set()
         self.is_complete = False
         self.is_over = False
 
@@ -51,7 +51,7 @@ class ConverseStreamParser:
         return []
 
     def _event(self, name: str, body: Json) -> Iterator[Piece]:
-        index = body.get("contentBlockIndex")
+        index = key_in(body, "contentBlockIndex")
         match name:
             case "messageStart":
                 yield Started()
@@ -72,7 +72,7 @@ class ConverseStreamParser:
             case _ if name.lower().endswith("exception"):
                 yield Failed(text_in(body, "message") or name, _KINDS.get(name, ""))
 
-    def _delta(self, index: object, delta: Json) -> Iterator[Piece]:
+    def _delta(self, index: int | None, delta: Json) -> Iterator[Piece]:
         if text := text_in(delta, "text"):
             yield TextPiece(text)
         if index in self._calls and (text := text_in(inner(delta, "toolUse"), "input")):

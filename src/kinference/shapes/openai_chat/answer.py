@@ -118,6 +118,12 @@ def count_in(members: Json, *names: str) -> int | None:
     return None
 
 
+def key_in(members: Json, name: str) -> int | None:
+    """The member as an index to tell things apart by; None when it is none."""
+    value = members.get(name)
+    return value if isinstance(value, int) else None
+
+
 def _object(value: object) -> Json:
     return value if isinstance(value, dict) else {}
 

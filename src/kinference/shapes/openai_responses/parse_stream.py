@@ -18,7 +18,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.ir import Json, Reasoning, Refusal, Text, ToolCall
 from kinference.shapes.json_text import loads
-from kinference.shapes.openai_chat.answer import counts_of, text_in
+from kinference.shapes.openai_chat.answer import counts_of, key_in, text_in
 from kinference.shapes.openai_chat.parse_stream import failure_of
 from kinference.shapes.openai_responses.answer import finish_of, read_item
 from kinference.shapes.scan import BadBody
@@ -38,8 +38,8 @@ class ResponsesStreamParser:
     """Fed events, gives pieces."""
 
     def __init__(self) -> None:
-        self._calls: dict[object, int] = {}  # by the index of their item
-        self._heard: set[object] = set()  # items of which pieces have come
+        self._calls: dict[int | None, int] = {}  # by the index of their item
+        self._heard: set[int | None] = set()  # items of which pieces have come
         self.is_complete = False
         self.is_over = False
 
@@ -56,7 +56,7 @@ class ResponsesStreamParser:
         return []
 
     def _event(self, body: Json) -> Iterator[Piece]:
-        kind, index = body.get("type"), body.get("output_index")
+        kind, index = text_in(body, "type"), key_in(body, "output_index")
         if kind in _PIECES:
             self._heard.add(index)
             if text := text_in(body, "delta"):
@@ -79,13 +79,13 @@ class ResponsesStreamParser:
         elif kind == "error":
             yield Failed(text_in(body, "message") or text_in(_inner(body, "error"), "message") or "the response failed")
 
-    def _begun(self, item: Json, index: object) -> Iterator[Piece]:
+    def _begun(self, item: Json, index: int | None) -> Iterator[Piece]:
         if item.get("type") in _CALLS:
             call = self._calls[index] = len(self._calls)
             is_free_form = item["type"] == "custom_tool_call"
             yield ToolBegun(call, text_in(item, "call_id", "id"), text_in(item, "name"), is_free_form)
 
-    def _done(self, item: Json, index: object) -> Iterator[Piece]:
+    def _done(self, item: Json, index: int | None) -> Iterator[Piece]:
         if index not in self._heard:
             if index not in self._calls:
                 yield from self._begun(item, index)

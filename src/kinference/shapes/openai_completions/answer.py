@@ -1,0 +1,86 @@
+"""Answers written as Completions: text alone, whole and in chunks."""
+
+from kinference.shapes.answers import (
+    Answer,
+    Counted,
+    Counts,
+    Failed,
+    Finish,
+    Finished,
+    Frame,
+    Piece,
+    RefusalPiece,
+    Started,
+    TextPiece,
+)
+from kinference.shapes.ir import Json, Refusal, Text
+from kinference.shapes.json_text import dumps
+from kinference.shapes.openai_chat.answer import usage_of
+from kinference.shapes.openai_chat.emit_stream import ChatStreamEmitter
+from kinference.shapes.sse import emit
+
+_REASONS = {Finish.LENGTH: "length", Finish.REFUSAL: "content_filter"}
+
+
+def emit_answer(answer: Answer, frame: Frame) -> Json:
+    """The body."""
+    text = "".join(block.text for block in answer.blocks if isinstance(block, Text | Refusal))
+    head = _head(answer.id, answer.model, frame)
+    usage = {"usage": usage_of(answer.counts)} if answer.counts != Counts() else {}
+    return {**head, "choices": [_choice(text, _REASONS.get(answer.finish, "stop"))], **usage}
+
+
+def _head(upstream: str, model: str, frame: Frame) -> Json:
+    answer_id = f"cmpl-{upstream or frame.id}"
+    return {"id": answer_id, "object": "text_completion", "created": frame.created, "model": model}
+
+
+def _choice(text: str, reason: str | None) -> Json:
+    return {"index": 0, "text": text, "logprobs": None, "finish_reason": reason}
+
+
+class CompletionStreamEmitter:
+    """Fed pieces, gives events; `finish` ends the stream well, `fail` does not."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._errors = ChatStreamEmitter(frame)
+        self._head: Json = {}
+        self._counts = Counts()
+        self._finish = Finish.STOP
+
+    def feed(self, piece: Piece) -> bytes:
+        """The event for one piece, b"" where it says nothing now."""
+        match piece:
+            case TextPiece() | RefusalPiece():
+                return self._chunk([_choice(piece.text, None)])
+            case Started():
+                self._counts = self._counts.later(piece.counts)
+                self._head = _head(piece.id, piece.model, self._frame)
+            case Counted():
+                self._counts = self._counts.later(piece.counts)
+            case Finished():
+                self._finish = piece.finish
+            case Failed():
+                return self.fail(piece.message, piece.kind)
+        return b""
+
+    def finish(self) -> bytes:
+        """The reason, the usage where it was asked for, and the mark of the end."""
+        last = self._chunk([_choice("", _REASONS.get(self._finish, "stop"))])
+        usage = self._chunk([], usage_of(self._counts)) if self._frame.wants_usage else b""
+        return last + usage + emit("", b"[DONE]")
+
+    def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:
+        """An error, and neither a reason nor the mark of the end."""
+        return self._errors.fail(message, kind, code)
+
+    def keep_alive(self) -> bytes:
+        """Says that the stream lives."""
+        return self._errors.keep_alive()
+
+    def _chunk(self, choices: list[Json], usage: Json | None = None) -> bytes:
+        chunk = {**self._head, "choices": choices}
+        if self._frame.wants_usage:
+            chunk["usage"] = usage
+        return b"data: " + dumps(chunk) + b"\n\n"

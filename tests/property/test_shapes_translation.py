@@ -1,0 +1,215 @@
+"""What holds for every conversation and every stream that is translated."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kinference.shapes.answers import Frame, NoAnswer
+from kinference.shapes.scan import BadBody
+from kinference.shapes.translate import CLIENTS, DESTINATIONS, Way, emit, plan, reader_of
+from kinference.shapes.way_back import StreamTranslation, read_answer, write_answer
+from kinference.vocabulary import Api
+
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("f", "g.h")]
+PAIRS = [(client, destination) for client in CLIENTS for destination in DESTINATIONS]
+BODIES = {
+    Api.OPENAI_CHAT: b'{"model":"m","messages":[{"role":"user","content":"hi"}]}',
+    Api.OPENAI_RESPONSES: b'{"model":"m","input":"hi"}',
+    Api.OPENAI_COMPLETIONS: b'{"model":"m","prompt":"hi"}',
+    Api.ANTHROPIC_MESSAGES: b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}',
+    Api.GEMINI: b'{"contents":[{"parts":[{"text":"hi"}]}]}',
+}
+
+texts = st.text(max_size=12)
+words = st.text(st.characters(categories=["L", "Nd", "Zs", "So"]), min_size=1, max_size=12)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=4,
+)
+arguments = st.dictionaries(texts, values, max_size=3).map(json.dumps)
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
+    """Whole exchanges of a chat: what a user says, and what comes of it."""
+    exchanges = []
+    for turn in range(draw(st.integers(1, 4))):
+        exchange: list[dict[str, Any]] = [{"role": "user", "content": draw(words)}]
+        if draw(st.booleans()):
+            exchange.insert(0, {"role": "system", "content": draw(words)})
+        calls = draw(st.lists(st.tuples(st.sampled_from(["f", "g.h"]), arguments), max_size=2))
+        if calls:
+            made = [
+                {"id": f"call_{turn}_{at}", "type": "function", "function": {"name": name, "arguments": given}}
+                for at, (name, given) in enumerate(calls)
+            ]
+            exchange.append({"role": "assistant", "content": draw(st.none() | words), "tool_calls": made})
+            exchange += ({"role": "tool", "tool_call_id": call["id"], "content": draw(texts)} for call in made)
+        exchange.append({"role": "assistant", "content": draw(words)})
+        exchanges.append(exchange)
+    return exchanges
+
+
+def body_of(messages: Sequence[dict[str, Any]]) -> bytes:
+    return json.dumps({"model": "m", "messages": messages, "tools": TOOLS, "max_tokens": 99}).encode()
+
+
+def chat(exchanges: Sequence[Sequence[dict[str, Any]]], question: str = "and?") -> bytes:
+    messages = [*(message for exchange in exchanges for message in exchange), {"role": "user", "content": question}]
+    return body_of(messages)
+
+
+def written(body: bytes, client: Api, destination: Api) -> bytes:
+    return emit(plan(body, Way(client, destination, "m")))
+
+
+@pytest.mark.parametrize("destination", DESTINATIONS)
+@given(exchanges=turns())
+def test_the_body_of_a_turn_is_the_beginning_of_the_next_ones(
+    destination: Api, exchanges: list[list[dict[str, Any]]]
+) -> None:
+    """Up to the brackets that close it: so every provider's prefix cache goes on serving."""
+    messages = [message for exchange in exchanges for message in exchange]
+    asked = [at for at, message in enumerate(messages) if message["role"] == "user"]
+    bodies = [written(body_of(messages[: at + 1]), Api.OPENAI_CHAT, destination) for at in asked]
+    for body, following in pairwise(bodies):
+        assert following.startswith(body.rstrip(b'"]}'))
+
+
+def conversation(body: bytes) -> list[Any]:
+    """What a chat says, without what differs in spelling alone."""
+    said: list[Any] = []
+    for message in json.loads(body)["messages"]:
+        content = message.get("content") or ""
+        text = content if isinstance(content, str) else "".join(part["text"] for part in content)
+        calls = [
+            (call["function"]["name"], json.loads(call["function"]["arguments"]))
+            for call in message.get("tool_calls", ())
+        ]
+        said.append((message["role"], text, calls))
+    return said
+
+
+@pytest.mark.parametrize("between", [Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES])
+@given(exchanges=turns())
+def test_a_chat_comes_back_from_another_api_as_it_went(between: Api, exchanges: list[list[dict[str, Any]]]) -> None:
+    """System text within a conversation and names with signs become something else, which the tables say."""
+    plain = [[message for message in exchange if message["role"] != "system"] for exchange in exchanges]
+    body = chat(plain).replace(b"g.h", b"g_h")
+    there = written(body, Api.OPENAI_CHAT, between)
+    assert conversation(written(there, between, Api.OPENAI_CHAT)) == conversation(body)
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from(list(CLIENTS)),
+    st.dictionaries(
+        st.sampled_from(["messages", "input", "contents", "prompt", "tools", "system", "tool_choice", "stop", "x"]),
+        st.recursive(
+            values,
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(
+                        ["role", "content", "type", "text", "parts", "function", "name", "source", "data", "id"]
+                    ),
+                    inner,
+                    max_size=4,
+                )
+            ),
+            max_leaves=12,
+        ),
+        max_size=5,
+    ),
+)
+def test_any_json_is_translated_or_refused(client: Api, body: dict[str, Any]) -> None:
+    raw = json.dumps(body).encode()
+    for destination in DESTINATIONS:
+        with suppress(BadBody):
+            json.loads(written(raw, client, destination))
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from(PAIRS),
+    st.recursive(
+        values,
+        lambda inner: (
+            st.dictionaries(
+                st.sampled_from(
+                    [
+                        "choices",
+                        "message",
+                        "delta",
+                        "content",
+                        "output",
+                        "candidates",
+                        "usage",
+                        "type",
+                        "item",
+                        "index",
+                        "error",
+                        "finish_reason",
+                        "tool_calls",
+                        "function",
+                        "parts",
+                    ]
+                ),
+                inner,
+                max_size=4,
+            )
+            | st.lists(inner, max_size=3)
+        ),
+        max_leaves=12,
+    ),
+)
+def test_any_answer_is_written_or_is_none(pair: tuple[Api, Api], answer: Any) -> None:
+    client, destination = pair
+    back = plan(BODIES[client], Way(client, destination, "m")).back
+    with suppress(NoAnswer):
+        json.loads(write_answer(back, read_answer(back, json.dumps(answer).encode()), Frame("r", 1)))
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from(PAIRS),
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "choices",
+                    "candidates",
+                    "delta",
+                    "index",
+                    "output_index",
+                    "item",
+                    "error",
+                    "message",
+                    "content_block",
+                    "response",
+                ]
+            ),
+            values,
+            max_size=4,
+        ),
+        max_size=4,
+    ),
+)
+def test_any_event_is_taken(pair: tuple[Api, Api], events: list[Any]) -> None:
+    client, destination = pair
+    back = plan(BODIES[client], Way(client, destination, "m")).back
+    translation, reader = StreamTranslation(back, Frame("r", 1)), reader_of(back)
+    if destination is Api.BEDROCK_CONVERSE:
+        return  # whose frames are tested where they are read
+    for event in events:
+        for read in reader.feed(b"data: " + json.dumps(event).encode() + b"\n\n"):
+            translation.feed(read)
+    translation.close()
