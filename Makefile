@@ -7,10 +7,11 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& command -v $$python && break; done)
 PYTEST_ARGS ?=
+SECONDS ?= 60
 CODE := src tests proto bench docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format proto docs bench check lock clean
+.PHONY: help demo test lint format proto docs bench fuzz check lock clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
@@ -42,6 +43,10 @@ docs: $(READY)  ## Generate the reference pages
 
 bench: $(READY)  ## Run every benchmark
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+fuzz: $(READY)  ## Fuzz each parser of the wire for SECONDS (60), guided by coverage
+	@for target in http2 hpack grpc http1; do \
+		echo "== $$target"; $(BIN)/python tests/fuzz/run.py $$target --seconds $(SECONDS) || exit 1; done
 
 check: lint test  ## What CI runs
 
