@@ -18,6 +18,8 @@ class Api(Enum):
     VERTEX_GEMINI = "vertex_gemini"
     VERTEX_OPENAI = "vertex_openai"
 
+    __hash__ = object.__hash__  # an enum's own goes through its name, in Python, for every look-up
+
     @property
     def shape(self) -> "Api":
         """The API that says what its bodies look like: the clouds serve others' APIs under paths of their own."""

@@ -41,7 +41,11 @@ class HeldBody:
         IdleTimeout.
         """
         self._check(self.declared or 0)
-        while (chunk := await self._next(chunks)) is not None:
+        while True:
+            begun = Begun(_next(chunks))
+            chunk = begun.result if begun.is_done else await self._in_time(begun)
+            if chunk is None:
+                return
             self._check(self._held.size + len(chunk))
             for piece in cut(chunk, self._limits.piece_bytes_max):
                 self._held.append(piece)
@@ -60,9 +64,9 @@ class HeldBody:
         """No further attempt will be made: a long answer need not hold on to a long question."""
         self._held = Pieces(self._limits.piece_bytes_max)
 
-    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
+    async def _in_time(self, chunk: Begun[bytes | None]) -> bytes | None:
         try:
-            return await Begun(_next(chunks)).within(self._limits.idle)
+            return await chunk.within(self._limits.idle)
         except TimeoutError:
             raise IdleTimeout(f"request body stood still for {self._limits.idle:g} s") from None
 

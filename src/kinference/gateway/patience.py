@@ -20,29 +20,32 @@ class Begun(Generic[T]):
     first wait: those belong to one task.
     """
 
-    __slots__ = ("_rest", "_result")
+    __slots__ = ("_rest", "_result", "is_done")
 
     def __init__(self, work: Work[T]) -> None:
         self._rest: _Rest[T] | None = None
         self._result: T | None = None
+        self.is_done = False
+        """Whether there was nothing to wait for."""
         try:
             self._rest = _Rest(work, work.send(None))
         except StopIteration as finished:
             self._result = finished.value
+            self.is_done = True
 
     @property
-    def is_done(self) -> bool:
-        """Whether there was nothing to wait for."""
-        return self._rest is None
+    def result(self) -> T:
+        """What it returned, where it is done."""
+        return self._result  # type: ignore[return-value] # T may be None
 
     async def wait(self) -> T:
         """What it returns in the end."""
-        return self._result if self._rest is None else await self._rest  # type: ignore[return-value] # T may be None
+        return self.result if self._rest is None else await self._rest
 
     async def within(self, patience: Seconds) -> T:
         """What it returns in the end. Raises TimeoutError when that takes longer."""
         if self.is_done:
-            return await self.wait()
+            return self.result
         async with asyncio.timeout(patience):
             return await self.wait()
 

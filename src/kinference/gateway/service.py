@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import count
 from secrets import token_hex
 from urllib.parse import unquote
 
@@ -32,6 +33,8 @@ class Gateway:
     def __init__(self, outside: Outside, options: GatewayOptions) -> None:
         self._outside, self._options = outside, options
         self._keyring = Keyring(options.keys, allow_unauthenticated=options.allow_unauthenticated)
+        self._body_limits = options.body_limits
+        self._id_prefix, self._numbers = f"req_{token_hex(8)}", count(1)
 
     async def handle(self, exchange: Exchange) -> None:
         """Serve one request: the entry point for the HTTP carrier."""
@@ -39,7 +42,7 @@ class Gateway:
         if route is not None and route.duty is Duty.HEALTH and exchange.method in route.methods:
             await respond(exchange, 200, b"", b"text/plain")
             return
-        request_id = headers.request_id_of(exchange.headers) or f"req_{token_hex(16)}"
+        request_id = headers.request_id_of(exchange.headers) or self._new_request_id()
         record = Record(request_id, exchange.path[:_LOGGED_PATH_MAX], exchange.accepted_at)
         version = header(exchange.headers, b"anthropic-version")
         dialect = dialect_of(exchange.path, anthropic_version=version is not None)
@@ -51,6 +54,10 @@ class Gateway:
             raise
         finally:
             access_log.write(record, self._outside.clock.now(), self._outside.metrics)
+
+    def _new_request_id(self) -> str:
+        """Unique, and no secret."""
+        return f"{self._id_prefix}{next(self._numbers):016x}"
 
     async def _serve(self, route: Route | None, reply: Reply, record: Record, dialect: Dialect) -> None:
         exchange = reply.exchange
@@ -95,7 +102,7 @@ class Gateway:
         exchange, api = reply.exchange, route.api
         assert api is not None, "what infers has an API"
         record.api = api.value
-        body = HeldBody(self._options.body_limits, headers.content_length(exchange.headers))
+        body = HeldBody(self._body_limits, headers.content_length(exchange.headers))
         inbound = Inbound(exchange.path, exchange.query, exchange.headers, record.request_id, api)
         loss = loss_of(exchange.headers, self._options.loss)
         order = Order(caller, inbound, body, route.runs_prompt, loss)
@@ -114,8 +121,11 @@ class Gateway:
 
 def loss_of(received: Headers, configured: Loss) -> Loss:
     """What a lossy translation comes to for one request: its header can make it stricter and no laxer."""
-    wanted = (header(received, b"x-kinference-loss") or b"").decode("latin-1").strip().lower()
-    return max(configured, _LOSSES.get(wanted, configured), key=list(Loss).index)
+    wanted = header(received, b"x-kinference-loss")
+    if wanted is None:
+        return configured
+    named = _LOSSES.get(wanted.decode("latin-1").strip().lower(), configured)
+    return max(configured, named, key=list(Loss).index)
 
 
 async def _outcome(dispatch: Dispatch, chunks: AsyncIterator[bytes]) -> Delivery | Refusal | ErrorAnswer:

@@ -18,12 +18,17 @@ class Pieces:
     def __init__(self, piece_max: int) -> None:
         self._piece_max = piece_max
         self._pieces: list[bytes] = []
-        self._tail = bytearray()
+        self._tail: bytes | bytearray = b""
         self.size = 0
 
     def append(self, chunk: bytes) -> None:
         self.size += len(chunk)
         if len(chunk) < COALESCE_BELOW:
+            if not self._tail:
+                self._tail = chunk  # and often all there is, which then is not copied
+                return
+            if isinstance(self._tail, bytes):
+                self._tail = bytearray(self._tail)
             self._tail += chunk
             if len(self._tail) >= TAIL_BYTES:
                 self._flush()
@@ -39,7 +44,7 @@ class Pieces:
     def _flush(self) -> None:
         if self._tail:
             self._pieces.extend(cut(bytes(self._tail), self._piece_max))
-            self._tail.clear()
+            self._tail = b""
 
 
 def cut(body: bytes, piece_max: int) -> Iterator[bytes]:

@@ -52,3 +52,8 @@ def test_a_body_of_one_piece_is_joined_without_a_copy() -> None:
 
 def test_cutting_nothing_yields_nothing() -> None:
     assert list(cut(b"", 10)) == []
+
+
+def test_a_small_body_of_one_chunk_is_kept_without_a_copy() -> None:
+    chunk = b"z" * 100
+    assert of([chunk]).pieces()[0] is chunk
