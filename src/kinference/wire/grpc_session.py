@@ -1,15 +1,13 @@
 """One connection of our gRPC server: an asyncio protocol between the HTTP/2 connection and the calls on it.
 
 A handler of an inline service is stepped by hand: it begins once all frames of a read are known, by when a unary
-call's message is there, and mostly ends in that one step; only one that has to wait is kept. What handlers write is
-collected and leaves in one piece at the end of the read, or of the turn of the loop.
+call's message is there, and mostly ends in that one step; only one that has to wait is kept.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
@@ -24,17 +22,15 @@ from kinference.wire.grpc import (
     trailers,
 )
 from kinference.wire.grpc_call import GrpcCall, Method
-from kinference.wire.http2.connection import Http2Connection
 from kinference.wire.http2.events import (
-    ConnectionEnded,
     DataReceived,
-    PingAcknowledged,
     RequestReceived,
     StreamDrained,
     StreamReset,
 )
 from kinference.wire.http2.frames import ErrorCode
 from kinference.wire.http2.guard import Http2Limits
+from kinference.wire.http2.session import Http2Session, SessionLimits
 from kinference.wire.rpc import RpcError, Status
 
 logger = logging.getLogger(__name__)
@@ -94,107 +90,42 @@ class Host:
             self.idle.set()
 
 
-class GrpcSession(asyncio.Protocol):
+class GrpcSession(Http2Session[CallHead]):
     """The calls of one connection (`grpc_call.Carrier`)."""
 
     def __init__(self, host: Host) -> None:
+        limits = host.limits
+        super().__init__(read_head, SessionLimits(limits.handshake_timeout, limits.keepalive, limits.connection))
         self._host = host
-        self._loop = asyncio.get_running_loop()
-        self._now = self._loop.time
-        self._connection: Http2Connection[CallHead] = Http2Connection(read_head, host.limits.connection, self._now())
-        self._message_bytes_max = host.limits.message_bytes_max
-        self._transport: asyncio.Transport | None = None
+        self._message_bytes_max = limits.message_bytes_max
         self._calls: dict[int, GrpcCall] = {}
         self._fresh: list[GrpcCall] = []
-        self._is_collecting = self._is_paused = self._is_asked = self._was_heard = False
-        self._alarm: asyncio.TimerHandle | None = None
-        self._actions: dict[type, Callable[[Any], None]] = {
+        self._actions |= {
             RequestReceived: self._on_request,
             DataReceived: self._on_data,
             StreamReset: self._on_reset,
             StreamDrained: self._on_drained,
-            PingAcknowledged: self._on_ping_acknowledged,
-            ConnectionEnded: self._on_connection_ended,
         }
 
-    # --- the transport's side --------------------------------------------------------------------
+    # --- the connection's life (Http2Session) ----------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+    def _admits(self, transport: asyncio.Transport) -> bool:
         tls = transport.get_extra_info("ssl_object")
-        if len(self._host.sessions) >= self._host.limits.connections_max or (
-            tls and tls.selected_alpn_protocol() != "h2"
-        ):
-            transport.abort()
-            return
+        is_full = len(self._host.sessions) >= self._host.limits.connections_max
+        if is_full or (tls and tls.selected_alpn_protocol() != "h2"):
+            return False
         self._host.sessions.add(self)
-        transport.set_write_buffer_limits(self._host.limits.http2.output_bytes_max)
-        self._alarm = self._loop.call_later(self._host.limits.handshake_timeout, self._check_alive)
-        self._flush()
+        return True
 
-    def data_received(self, data: bytes) -> None:
-        self._was_heard = self._is_collecting = True
-        actions = self._actions
-        for event in self._connection.feed(data, self._now()):
-            actions[type(event)](event)
+    def _begin_streams(self) -> None:
         if self._fresh:
             fresh, self._fresh = self._fresh, []
             for call in fresh:
                 self._start(call)
-        self._is_collecting = False
-        self._flush()
 
-    def pause_writing(self) -> None:
-        self._is_paused = True
-        self._connection.pause()
-
-    def resume_writing(self) -> None:
-        self._is_paused = False
-        self._go_on()
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - however it was lost, it is
-        self._transport = None
-        if self._alarm is not None:
-            self._alarm.cancel()
+    def _end_streams(self) -> None:
         self.stop_calls()
         self._host.sessions.discard(self)
-
-    def _go_on(self) -> None:
-        """Let streams that wait send on."""
-        for event in self._connection.resume():
-            self._actions[type(event)](event)
-        self._flush()
-
-    def _flush(self) -> None:
-        """Write what has been collected. One that does not read is not written to; the connection bounds the rest."""
-        self._is_collecting = False
-        transport, connection = self._transport, self._connection
-        if transport is None or self._is_paused:
-            return
-        output = connection.take_output()
-        if output:
-            transport.write(output)
-        if connection.has_turns:
-            self._loop.call_soon(self._go_on)
-
-    def _flush_soon(self) -> None:
-        if not self._is_collecting:
-            self._is_collecting = True
-            self._loop.call_soon(self._flush)
-
-    def _check_alive(self) -> None:
-        if self._transport is None:
-            return
-        is_late = not self._was_heard and (self._is_asked or not self._connection.is_settled)
-        if is_late or self._connection.is_closed:  # a peer that takes no goodbye must not hold the connection
-            self._transport.abort()
-            return
-        self._is_asked = not self._was_heard
-        if self._is_asked:
-            self._connection.ping()
-            self._flush_soon()
-        self._was_heard = False
-        self._alarm = self._loop.call_later(self._host.limits.keepalive, self._check_alive)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -229,13 +160,6 @@ class GrpcSession(asyncio.Protocol):
         if call is not None:
             call.drained = True
             self._wake(call)
-
-    def _on_ping_acknowledged(self, _event: PingAcknowledged) -> None:
-        """That the peer was heard is noted for whatever it sends."""
-
-    def _on_connection_ended(self, event: ConnectionEnded) -> None:
-        logger.info("closing a connection: %s", event.message, extra={"code": event.code})
-        self.close()
 
     def _refuse(self, stream_id: int, status: Status, message: str, http_status: int = 200) -> None:
         self._connection.send_trailers(stream_id, refusal_head(http_status) + trailers(status, message))
@@ -336,20 +260,12 @@ class GrpcSession(asyncio.Protocol):
 
     # --- the server's side -----------------------------------------------------------------------
 
-    def announce_end(self) -> None:
-        """Ask the peer to open no more calls."""
-        self._connection.announce_end()
-        self._flush_soon()
-
     def close(self) -> None:
         """Cancel what runs and close the connection."""
         for call in tuple(self._calls.values()):
             self._answer(call, Status.UNAVAILABLE, "the connection is closing")
         self.stop_calls()
-        self._connection.close()
-        self._flush()
-        if self._transport is not None:
-            self._transport.close()
+        self._close()
 
     # --- the calls' side (Carrier) ---------------------------------------------------------------
 
