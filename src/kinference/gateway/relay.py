@@ -5,6 +5,7 @@ The loop moves bytes and nothing else; what they mean is the passage's business.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 
 import msgspec
 
@@ -33,7 +34,10 @@ class Relay:
     def __init__(self, pipe: Pipe, on_first_byte: Callable[[Seconds], Coroutine[None, None, None]]) -> None:
         self._pipe = pipe
         self._on_first_byte = on_first_byte
-        self._writing = asyncio.Lock()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._unheard: Begun[None] | None = None
+        self._is_writing = False
+        self._speaking = asyncio.Lock()
         self._quiet_since = pipe.clock.now()
         self._has_all = False  # what the client was sent ends the stream, after which SDKs leave without a word
         self.first_byte_at: Seconds | None = None
@@ -41,33 +45,50 @@ class Relay:
 
     async def run(self) -> None:
         """Relay to the end, whatever the end is. Raises nothing but its own cancellation."""
-        loop = asyncio.get_running_loop()
+        try:
+            pumping = Begun(self._relayed())
+            if not pumping.is_done or self._unheard is not None:
+                await self._accompany(pumping)
+        finally:
+            if self.end is End.CLIENT_CLOSED and self._has_all:
+                self.end = self._good_end()
+
+    async def _relayed(self) -> None:
+        with suppress(ClientGone):  # its end is the default one
+            self.end = await self._pump()
+
+    async def _accompany(self, pumping: Begun[None]) -> None:
+        """Go on with what was begun, and with what goes on beside it: an answer that is all there needs none of it."""
+        keepers: list[asyncio.Task[None]] = []
         async with asyncio.TaskGroup() as tasks:
-            keepers: list[asyncio.Task[None]] = []
-            silence = loop.call_later(
+            self._tasks = tasks
+            self._tell_beside(self._unheard)
+            silence = asyncio.get_running_loop().call_later(
                 self._pipe.keep_alive, lambda: keepers.append(tasks.create_task(self._keep_alive()))
             )
             try:
-                self.end = await self._pump(tasks)
-            except ClientGone:
-                pass  # its end is the default one
+                await pumping.wait()
             finally:
                 silence.cancel()
                 for keeper in keepers:
                     keeper.cancel()
-                if self.end is End.CLIENT_CLOSED and self._has_all:
-                    self.end = self._good_end()
 
-    async def _pump(self, tasks: asyncio.TaskGroup) -> End:
+    def _tell_beside(self, report: Begun[None] | None) -> None:
+        if report is None or report.is_done:
+            return
+        if self._tasks is None:
+            self._unheard = report
+        else:
+            self._tasks.create_task(report.wait())
+
+    async def _pump(self) -> End:
         passage, clock = self._pipe.passage, self._pipe.clock
         try:
             async for chunk in self._pipe.answer.chunks():
                 now = self._quiet_since = clock.now()
                 if self.first_byte_at is None:
                     self.first_byte_at = now
-                    report = Begun(self._on_first_byte(now))
-                    if not report.is_done:
-                        tasks.create_task(report.wait())
+                    self._tell_beside(Begun(self._on_first_byte(now)))
                 await self._write(passage.feed(chunk, now))
                 self._has_all = passage.is_whole(cut=True)
         except (UpstreamCut, UpstreamTimeout):
@@ -94,9 +115,14 @@ class Relay:
         return End.UPSTREAM_ERROR if self._pipe.passage.has_failed() else End.OK
 
     async def _write(self, chunk: bytes) -> None:
-        if chunk:
-            async with self._writing:
-                await self._pipe.exchange.write(chunk)
+        if not chunk:
+            return
+        if self._speaking.locked():
+            async with self._speaking:
+                pass  # a keep-alive is on its way out
+        self._is_writing = True
+        await self._pipe.exchange.write(chunk)
+        self._is_writing = False
 
     async def _keep_alive(self) -> None:
         """Say something whenever the stream has been silent for long, so that no proxy in between gives it up."""
@@ -106,7 +132,14 @@ class Relay:
             if clock.now() - self._quiet_since < patience:
                 continue
             self._quiet_since = clock.now()
+            if self._is_writing:
+                continue  # the client takes nothing, so that it would not get this either
             try:
-                await self._write(self._pipe.passage.keep_alive())
+                await self._speak(self._pipe.passage.keep_alive())
             except ClientGone:
                 return  # the pump learns of it by itself
+
+    async def _speak(self, words: bytes) -> None:
+        if words:
+            async with self._speaking:
+                await self._pipe.exchange.write(words)

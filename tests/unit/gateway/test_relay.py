@@ -72,6 +72,25 @@ async def test_an_answer_in_one_piece_that_breaks_off_breaks_the_clients_connect
     assert not running.exchange.is_finished
 
 
+@pytest.mark.parametrize("pieces", [(CHUNK, DONE), (b"", CHUNK, DONE)])
+async def test_a_report_that_takes_its_time_holds_nothing_back_and_is_waited_for(pieces: tuple[bytes, ...]) -> None:
+    may_end, told = asyncio.Event(), asyncio.Event()
+
+    async def report(_now: float) -> None:
+        await may_end.wait()
+        told.set()
+
+    exchange = Watched(2)
+    exchange.status = 200
+    relay = Relay(Pipe(exchange, FakeAnswer(chunks=pieces), events(), ManualClock(), 15.0), report)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(relay.run())
+        await exchange.reached.wait()
+        may_end.set()
+    assert exchange.answer == CHUNK + DONE
+    assert told.is_set()
+
+
 async def test_an_empty_answer_is_an_answer() -> None:
     running = Running(FakeAnswer(chunks=()), PlainPassage(Api.OPENAI_CHAT))
     assert await running.run() is End.OK

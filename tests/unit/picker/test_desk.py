@@ -1,9 +1,9 @@
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kinference.core.fleet import Fleet
 from kinference.core.pick import Router
