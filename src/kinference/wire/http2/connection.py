@@ -275,11 +275,11 @@ class Http2Connection(Generic[Head]):
         self._outbox.frame_bytes = self._peer.frame_bytes
         if self._peer.header_table_bytes < TABLE_BYTES_MAX:
             self._block_prefix = NO_TABLE
+        self._answer(frames.frame(FrameType.SETTINGS, frames.ACK, 0))  # first: grpc's windows grow when they see it
         grown = self._peer.window - before.window
         if grown:
             for stream in self._streams.live.values():
                 self._grow(stream, grown, ConnectionFault)
-        self._answer(frames.frame(FrameType.SETTINGS, frames.ACK, 0))
 
     def _on_push_promise(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
         raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "PUSH_PROMISE from a client")

@@ -160,6 +160,17 @@ def test_a_streams_credit_comes_back_when_its_bytes_are_taken_and_not_before() -
     assert talk.sent() == [(8, 0, 1, (40_000).to_bytes(4))]
 
 
+def test_what_larger_windows_let_go_follows_the_acknowledgement() -> None:
+    talk = Talk()
+    talk.open(end=True)
+    talk.connection.send_headers(1, OK)
+    talk.connection.send_data(1, bytes(frames.WINDOW_DEFAULT + 500))
+    talk.sent()
+    talk.feed(frames.window_update(0, 1000) + frames.settings({4: frames.WINDOW_DEFAULT + 1000}))
+    sent = [(kind, flags, len(payload)) for kind, flags, _, payload in talk.sent()]
+    assert sent == [(FrameType.SETTINGS, frames.ACK, 0), (FrameType.DATA, 0, 500)]
+
+
 def test_a_window_always_has_room_for_the_largest_message_however_the_taken_bytes_fall() -> None:
     limits = Http2Limits()
     talk = Talk(limits)
