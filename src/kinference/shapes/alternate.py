@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kinference.shapes.ir import Block, Role, Text, ToolCall, ToolResult, Turn
+from kinference.shapes.ir import Block, Role, Text, ToolCall, ToolResult, Turn, kinds_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 
@@ -22,13 +22,14 @@ def alternating(turns: Iterable[Turn]) -> tuple[Turn, ...]:
         raise BadBody("messages: no user message; this destination needs one")
     if merged[0].role is Role.ASSISTANT:
         raise Untranslatable("messages: the first is the assistant's; this destination needs the user's first")
-    return tuple(_answered(merged))
+    has_tools = kinds_of(merged) & {ToolCall, ToolResult}
+    return tuple(_answered(merged) if has_tools else merged)
 
 
 def _merged(turns: Iterable[Turn]) -> Iterator[Turn]:
     role, blocks = Role.USER, list[Block]()
     for turn in turns:
-        said = list(_notes(turn.blocks) if turn.role is Role.SYSTEM else _spoken(turn.blocks))
+        said = list(_notes(turn.blocks)) if turn.role is Role.SYSTEM else _spoken(turn.blocks)
         if not said:
             continue
         speaker = Role.ASSISTANT if turn.role is Role.ASSISTANT else Role.USER
@@ -47,8 +48,8 @@ def _notes(blocks: Iterable[Block]) -> Iterator[Block]:
         yield replace(block, text=_NOTE.format(block.text)) if isinstance(block, Text) else block
 
 
-def _spoken(blocks: Iterable[Block]) -> Iterator[Block]:
-    return (block for block in blocks if not isinstance(block, Text) or block.text)
+def _spoken(blocks: Iterable[Block]) -> list[Block]:
+    return [block for block in blocks if type(block) is not Text or block.text]
 
 
 def _answered(turns: Sequence[Turn]) -> Iterator[Turn]:

@@ -5,6 +5,7 @@ Values only. Whatever an API cannot say is left at its default; what no other AP
 but in the tables of losses.
 """
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -106,6 +107,11 @@ class Turn(msgspec.Struct, frozen=True):
     role: Role
     blocks: tuple[Block, ...]
     name: str = ""
+
+
+def kinds_of(turns: Iterable[Turn]) -> set[type[Block]]:
+    """The kinds of blocks that there are: most conversations have few, and what they lack need not be looked for."""
+    return {type(block) for turn in turns for block in turn.blocks}
 
 
 class Tool(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ from kinference.shapes.ir import (
     ToolCall,
     ToolMode,
     ToolResult,
+    kinds_of,
 )
 from kinference.shapes.lost import Lost, Untranslatable, safe
 from kinference.shapes.scan import BadBody
@@ -59,7 +60,7 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
         request = msgspec.structs.replace(request, max_tokens=MAX_TOKENS)
     request, clamped = _clamp(request, fields, target)
     losses += clamped
-    if target in ALTERNATING:
+    if target in ALTERNATING and kinds_of(request.turns) & {ToolCall, ToolResult}:
         losses += (Lost("mended", "messages", safe(call)) for call in orphans(request.turns))
     if losses and loss is Loss.STRICT:
         raise Untranslatable(f"{losses[0].place}: would be {losses[0].how} by a destination of API {target.value}")
@@ -69,7 +70,7 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
 def _without_foreign_thoughts(request: Request, target: Api) -> Request:
     """Thoughts go back to their issuer alone; plain ones to those who write them plainly."""
     issuers = (target, None) if target is Api.OPENAI_CHAT else (target,)
-    if not any(isinstance(block, Reasoning | Sealed) for turn in request.turns for block in turn.blocks):
+    if not kinds_of(request.turns) & {Reasoning, Sealed}:
         return request
     turns = (
         msgspec.structs.replace(

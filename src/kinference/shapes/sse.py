@@ -82,6 +82,10 @@ class SseReader:
             text, self._at_start = raw.removeprefix(_BOM), False
         if text.startswith(b"data: ") and text.find(b"\n") == len(text) - 2 and b"\r" not in text:
             return Event("", text[6:-2], raw)  # one line of data, as nearly all are
+        if text.startswith(b"event: ") and b"\r" not in text:
+            named = text.find(b"\n")
+            if text.startswith(b"data: ", named + 1) and text.find(b"\n", named + 1) == len(text) - 2:
+                return Event(text[7:named].decode(errors="replace"), text[named + 7 : -2], raw)
         name = b""
         values: list[bytes] = []
         for line in _LINE_END.split(text):

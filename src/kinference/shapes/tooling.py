@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kinference.shapes.answers import ArgumentsPiece, Finished, Piece, ToolBegun
-from kinference.shapes.ir import Block, Json, Request, Tool, ToolCall, ToolResult
+from kinference.shapes.ir import Block, Json, Request, Tool, ToolCall, ToolResult, kinds_of
 from kinference.shapes.json_text import as_object, dumps
 
 NAME_MAX: Final = 64
@@ -58,13 +58,15 @@ def safe_id(name: str) -> str:
 
 
 def _safe_names(request: Request) -> dict[str, str]:
+    if not request.tools and ToolCall not in kinds_of(request.turns):
+        return {}
     called = (block.name for turn in request.turns for block in turn.blocks if isinstance(block, ToolCall))
     names = dict.fromkeys((*(tool.name for tool in request.tools), *called))
     return {name: safe for name in names if (safe := safe_id(name)) != name}
 
 
 def _has_bad_ids(request: Request) -> bool:
-    return any(
+    return bool(kinds_of(request.turns) & {ToolCall, ToolResult}) and any(
         isinstance(block, ToolCall | ToolResult) and safe_id(block.id) != block.id
         for turn in request.turns
         for block in turn.blocks

@@ -28,6 +28,7 @@ from kinference.shapes.ir import (
     ToolMode,
     ToolResult,
     Turn,
+    kinds_of,
 )
 from kinference.shapes.json_text import object_text
 from kinference.shapes.lost import Untranslatable
@@ -75,7 +76,7 @@ def _tool_settings(request: Request, turns: Sequence[Turn]) -> Json:
     tools = _offered(request.tools, request.tool_choice.names if request.tool_choice else ())
     choice: Json | None = None
     if not tools:
-        if not any(isinstance(block, ToolCall | ToolResult) for turn in turns for block in turn.blocks):
+        if not kinds_of(turns) & {ToolCall, ToolResult}:
             return {}
         return {"tools": [_NO_TOOL], "tool_choice": {"type": "none"}}
     if request.tool_choice is not None:
@@ -140,7 +141,7 @@ def _message(turn: Turn, *, is_last: bool) -> Json:
 def _block(block: Block) -> Json:
     match block:
         case Text():
-            return {"type": "text", "text": block.text, **_mark(block.cache)}
+            return {"type": "text", "text": block.text} | _mark(block.cache)
         case Refusal():
             return {"type": "text", "text": block.text}
         case ToolCall():

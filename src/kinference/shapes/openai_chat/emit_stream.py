@@ -30,7 +30,8 @@ class ChatStreamEmitter:
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
-        self._head: Json = {}
+        self._head = b"{"  # of every chunk, up to its choices
+        self._tail = b',"usage":null}\n\n' if frame.wants_usage else b"}\n\n"
         self._counts = Counts()
         self._finish = Finish.STOP
         self._silent: set[int] = set()  # calls without any arguments yet
@@ -68,7 +69,8 @@ class ChatStreamEmitter:
         rest = b"".join(self._call(call, {"function": {"arguments": "{}"}}) for call in sorted(self._silent))
         rest += self._chunk([self._choice({}, reason_of(self._finish))])
         if self._frame.wants_usage:
-            rest += self._chunk([], usage=usage_of(self._counts))
+            usage = dumps({"choices": [], "usage": usage_of(self._counts)})
+            rest += b"data: " + self._head + usage[1:] + b"\n\n"
         return rest + _DONE
 
     def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:
@@ -82,12 +84,13 @@ class ChatStreamEmitter:
 
     def _start(self, piece: Started) -> bytes:
         self._counts = self._counts.later(piece.counts)
-        self._head = {
+        head = {
             "id": piece.id or f"chatcmpl-{self._frame.id}",
             "object": "chat.completion.chunk",
             "created": self._frame.created,
             "model": piece.model,
         }
+        self._head = dumps(head)[:-1] + b","
         return self._delta({"role": "assistant", "content": ""})
 
     def _call(self, number: int, members: Json) -> bytes:
@@ -107,8 +110,5 @@ class ChatStreamEmitter:
     def _choice(self, delta: Json, reason: str | None) -> Json:
         return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
 
-    def _chunk(self, choices: list[Json], usage: Json | None = None) -> bytes:
-        chunk = {**self._head, "choices": choices}
-        if self._frame.wants_usage:
-            chunk["usage"] = usage
-        return b"data: " + dumps(chunk) + b"\n\n"
+    def _chunk(self, choices: list[Json]) -> bytes:
+        return b'data: %b"choices":%b%b' % (self._head, dumps(choices), self._tail)
