@@ -8,20 +8,15 @@ import asyncio
 import logging
 import struct
 from collections import deque
-from contextlib import suppress
-from dataclasses import dataclass, field
 from socket import SO_LINGER, SOL_SOCKET
 from typing import cast
 
-from kinference.errors import ClientGone
 from kinference.ids import Seconds
-from kinference.ports import Clock
-from kinference.wire.exchange import Handler
 from kinference.wire.http1 import answers
-from kinference.wire.http1.deadlines import NEVER, Deadlines
+from kinference.wire.http1.deadlines import NEVER
 from kinference.wire.http1.exchange import Http1Exchange
 from kinference.wire.http1.requests import End, Event, Malformed, RequestHead, RequestReader
-from kinference.wire.server_options import HttpServerOptions
+from kinference.wire.site import Site, peer_of
 
 _log = logging.getLogger(__name__)
 
@@ -34,37 +29,6 @@ _PROBES_MAX = 8
 _GATHERED_MAX = 64 * 1024
 """Bytes to write that may wait for the end of the event loop's round."""
 _BUSY = Malformed(503, "too many connections")
-
-
-@dataclass(slots=True)
-class Site:
-    """What the connections of one server share."""
-
-    handler: Handler
-    clock: Clock
-    options: HttpServerOptions
-    loop: asyncio.AbstractEventLoop
-    deadlines: Deadlines
-    connections: "set[Connection]" = field(default_factory=set)
-    handlers: set[asyncio.Task[None]] = field(default_factory=set)
-    date: answers.DateLine = field(default_factory=answers.DateLine)
-    is_draining: bool = False
-    emptied: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the last connection has gone while draining."""
-
-    async def wait_empty(self, patience: Seconds) -> None:
-        """Wait until no connection is left, for so long."""
-        if self.connections:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(patience):
-                    await self.emptied.wait()
-
-    def forget(self, connection: "Connection") -> None:
-        """A connection is gone."""
-        self.connections.discard(connection)
-        self.deadlines.forget(connection)
-        if self.is_draining and not self.connections:
-            self.emptied.set()
 
 
 class Connection(asyncio.Protocol):
@@ -96,12 +60,12 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         site = self._site
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's has no such base class
-        name = transport.get_extra_info("peername")
-        self.peer = name[0] if isinstance(name, tuple) else ""
+        self.peer = peer_of(transport)
+        is_full = site.is_full
         site.connections.add(self)
         site.deadlines.watch(self)
         site.deadlines.give(self, site.options.keepalive)
-        if len(site.connections) > site.options.connections_max:
+        if is_full:
             self._refuse(_BUSY)
 
     def data_received(self, data: bytes) -> None:
@@ -120,7 +84,7 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Whether the connection stays open for writing."""
-        if self._is_ending or self._exchange is None or not self._exchange.is_received:
+        if self._is_ending or self._exchange is None or not self._exchange.is_received or not self._can_half_close:
             return False
         self._is_half_closed = True
         self._probe(_FIRST_PROBE, _PROBES_MAX)
@@ -129,6 +93,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - how it was lost changes nothing
         self.is_lost = True
         self._site.forget(self)
+        self._site.deadlines.forget(self)
         self.resume_writing()
         self._ahead.clear()
         exchange, self._exchange = self._exchange, None
@@ -150,6 +115,19 @@ class Connection(asyncio.Protocol):
     def expire(self) -> None:
         """No head came in time, or a client that was told of the end goes on."""
         self.close()
+
+    @property
+    def _can_half_close(self) -> bool:
+        """Over TLS neither side can."""
+        return self._transport is not None and self._transport.can_write_eof()
+
+    def hand_over(self) -> bool:
+        """Let another protocol have the transport before anything was read. False when it is ending already."""
+        if self._is_ending:
+            return False
+        self._site.forget(self)
+        self._site.deadlines.forget(self)
+        return True
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -181,41 +159,7 @@ class Connection(asyncio.Protocol):
         site, began = self._site, self._first_byte_at
         self.deadline = NEVER
         self._exchange = exchange = Http1Exchange(self, head, site.clock.now() if began is None else began)
-        self._handler = task = site.loop.create_task(self._handle(exchange))
-        site.handlers.add(task)
-        task.add_done_callback(site.handlers.discard)
-
-    async def _handle(self, exchange: Http1Exchange) -> None:
-        try:
-            await self._site.handler(exchange)
-            if not exchange.is_over:
-                _log.error("handler left its answer unfinished: %s %s", exchange.method, exchange.path)
-                await self._give_up(exchange, 500)
-        except ClientGone:
-            await self._give_up(exchange, 400)
-        except Exception:  # noqa: BLE001 - the root of the request's task: one bad request must not take the server down
-            _log.exception("handler failed: %s %s", exchange.method, exchange.path)
-            await self._give_up(exchange, 500)
-        finally:
-            if not exchange.is_over:  # cancelled
-                self._break_off(exchange)
-
-    def _break_off(self, exchange: Http1Exchange) -> None:
-        if exchange.is_started:
-            exchange.abort()
-        else:
-            self.close()
-
-    async def _give_up(self, exchange: Http1Exchange, status: int) -> None:
-        """Answer with a bare status where the head has not gone and somebody listens, else break off."""
-        if exchange.is_over or self.is_lost:
-            return
-        if exchange.is_started:
-            exchange.abort()
-            return
-        exchange.must_close = True
-        await exchange.start(status, ((b"content-length", b"0"),))
-        await exchange.finish()
+        self._handler = site.begin(exchange)
 
     def _refuse(self, refusal: Malformed) -> None:
         """Answer what could not be parsed; inside a body that is for the handler to do."""

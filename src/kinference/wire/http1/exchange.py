@@ -45,6 +45,10 @@ class Line(Protocol):
         """Break the connection off."""
         ...
 
+    def close(self) -> None:
+        """Close it when what was written has left."""
+        ...
+
 
 class Http1Exchange(Exchange):
     """A request and its answer. `receive`, `end_body` and `break_body` are called by the connection."""
@@ -205,6 +209,24 @@ class Http1Exchange(Exchange):
         if not self.is_over:
             self.is_over = True
             self._line.reset()
+
+    async def give_up(self, status: int) -> None:
+        """Answer with a bare status where the head has not gone and somebody listens, else break off."""
+        if self.is_over or self._line.is_lost:
+            return
+        if self.is_started:
+            self.abort()
+            return
+        self.must_close = True
+        await self.start(status, ((b"content-length", b"0"),))
+        await self.finish()
+
+    def break_off(self) -> None:
+        """End it for a handler that was cancelled."""
+        if self.is_started:
+            self.abort()
+        else:
+            self._line.close()
 
     def probe(self) -> bytes:
         """Bytes that change nothing for a client that reads; one that has vanished answers them with a reset."""

@@ -5,9 +5,10 @@ import asyncio
 from kinference.ids import Seconds
 from kinference.ports import Clock
 from kinference.wire.exchange import Handler
-from kinference.wire.http1.connection import Connection, Site
+from kinference.wire.http1.connection import Connection
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.server_options import HttpServerOptions
+from kinference.wire.site import Site
 
 _LAST_WORDS: Seconds = 1.0
 """How long a client may take to fetch what was written before its connection is broken off."""

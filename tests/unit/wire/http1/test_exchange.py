@@ -15,7 +15,7 @@ class NotedLine:
         self.sent: list[bytes] = []
         self.peer = "peer"
         self.is_draining = self.is_lost = self.is_congested = False
-        self.is_held = self.is_turned_over = self.is_reset = False
+        self.is_held = self.is_turned_over = self.is_reset = self.is_closed = False
         self.may_go_on = asyncio.Event()
 
     def send(self, piece: bytes) -> None:
@@ -38,6 +38,9 @@ class NotedLine:
 
     def reset(self) -> None:
         self.is_reset = True
+
+    def close(self) -> None:
+        self.is_closed = True
 
 
 def exchange_on(
@@ -190,3 +193,29 @@ async def test_a_probe_is_nothing_to_one_that_reads() -> None:
     await framed.start(200, ((b"content-length", b"5"),))
     assert framed.probe() == b""
     assert exchange_on(NotedLine(), is_http_1_1=False).probe() == b""
+
+
+async def test_given_up_on_before_its_head_an_answer_is_a_bare_status_on_a_connection_that_ends() -> None:
+    line = NotedLine()
+    await exchange_on(line).give_up(500)
+    assert b"".join(line.sent).startswith(b"HTTP/1.1 500 ")
+    assert b"connection: close" in b"".join(line.sent)
+    assert line.is_turned_over
+
+
+async def test_given_up_on_after_its_head_an_answer_is_broken_off() -> None:
+    line = NotedLine()
+    exchange = exchange_on(line)
+    await exchange.start(200, ())
+    await exchange.give_up(500)
+    assert line.is_reset
+
+
+@pytest.mark.parametrize("starts", [False, True])
+async def test_a_cancelled_answer_is_broken_off_where_it_has_begun(starts: bool) -> None:
+    line = NotedLine()
+    exchange = exchange_on(line)
+    if starts:
+        await exchange.start(200, ())
+    exchange.break_off()
+    assert (line.is_reset, line.is_closed) == (starts, not starts)

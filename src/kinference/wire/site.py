@@ -1,0 +1,112 @@
+"""What the connections of one HTTP server share, and what becomes of each request, whichever version brought it."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kinference.errors import ClientGone
+from kinference.ids import Seconds
+from kinference.ports import Clock
+from kinference.wire.exchange import Exchange, Handler
+from kinference.wire.http1 import answers
+from kinference.wire.http1.deadlines import Deadlines
+from kinference.wire.server_options import HttpServerOptions
+
+_log = logging.getLogger(__name__)
+
+
+class Guest(Protocol):
+    """One connection, to its server."""
+
+    def end_if_idle(self) -> None:
+        """Close, unless a request is under way: then with its answer."""
+        ...
+
+    def close(self) -> None:
+        """Close when what was written has left, whatever is under way."""
+        ...
+
+    def abort(self) -> None:
+        """Close at once."""
+        ...
+
+
+class OwnExchange(Exchange, Protocol):
+    """An exchange of a connection of ours."""
+
+    is_over: bool
+    """Whether the answer was finished or broken off, after which nobody cancels the handler."""
+    is_started: bool
+
+    async def give_up(self, status: int) -> None:
+        """Answer with a bare status where the head has not gone and somebody listens, else break off."""
+        ...
+
+    def break_off(self) -> None:
+        """End it for a handler that was cancelled."""
+        ...
+
+
+@dataclass(slots=True)
+class Site:
+    """One listening server."""
+
+    handler: Handler
+    clock: Clock
+    options: HttpServerOptions
+    loop: asyncio.AbstractEventLoop
+    deadlines: Deadlines
+    connections: set[Guest] = field(default_factory=set)
+    handlers: set[asyncio.Task[None]] = field(default_factory=set)
+    date: answers.DateLine = field(default_factory=answers.DateLine)
+    is_draining: bool = False
+    emptied: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the last connection has gone while draining."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many connections as there may be."""
+        return len(self.connections) >= self.options.connections_max
+
+    def begin(self, exchange: OwnExchange) -> asyncio.Task[None]:
+        """Let the handler answer, in a task of its own."""
+        task = self.loop.create_task(self._handle(exchange))
+        self.handlers.add(task)
+        task.add_done_callback(self.handlers.discard)
+        return task
+
+    async def _handle(self, exchange: OwnExchange) -> None:
+        try:
+            await self.handler(exchange)
+            if not exchange.is_over:
+                _log.error("handler left its answer unfinished: %s %s", exchange.method, exchange.path)
+                await exchange.give_up(500)
+        except ClientGone:
+            await exchange.give_up(400)
+        except Exception:  # noqa: BLE001 - the root of the request's task: one bad request must not take the server down
+            _log.exception("handler failed: %s %s", exchange.method, exchange.path)
+            await exchange.give_up(500)
+        finally:
+            if not exchange.is_over:  # cancelled
+                exchange.break_off()
+
+    async def wait_empty(self, patience: Seconds) -> None:
+        """Wait until no connection is left, for so long."""
+        if self.connections:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await self.emptied.wait()
+
+    def forget(self, connection: Guest) -> None:
+        """A connection is gone."""
+        self.connections.discard(connection)
+        if self.is_draining and not self.connections:
+            self.emptied.set()
+
+
+def peer_of(transport: asyncio.BaseTransport) -> str:
+    """The client's address; none over a Unix socket."""
+    name = transport.get_extra_info("peername")
+    return name[0] if isinstance(name, tuple) else ""
