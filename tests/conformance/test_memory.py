@@ -22,11 +22,14 @@ from kinference.picker.bodies import TOMBSTONES_LATE
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
 from kinference.picker.timer import ReclaimTimer
+from kinference.picker.trim import trim
 from kinference.ports import PickArguments
 from kinference.vocabulary import AbortReason
 from tests.conformance.serving import CARRIERS, HASTY, ROOMY, STRICT, JumpingClock, fleet, served, with_limits
 
 PAGE_BYTES = 4096
+TENTH_OF_A_SERVER = 87 * 2**20 // 10
+"""`kinference serve` holds 87 MiB at rest; what stays after a flood are tables that once were large."""
 KIB = 1024
 LIMITS = PickerLimits(pull_chunk_max_bytes=16 * KIB)
 BODY = chat("llama", "hello", 20 * KIB)
@@ -66,8 +69,8 @@ def stall(desk: Desk) -> None:
     desk.piece_sent(ticket)
 
 
-async def attack(abandon: Callable[[Desk], object], times: int, held_each: int) -> int:
-    """Abandon so many, check the account, let time pass, and have the timer reclaim. The peak of memory."""
+async def attack(abandon: Callable[[Desk], object], times: int, held_each: int) -> tuple[int, int]:
+    """Abandon so many, check the account, let time pass, and have the timer reclaim. Memory at the peak and then."""
     clock = JumpingClock()
     desk = desk_at(clock)
     for _ in range(times):
@@ -77,7 +80,7 @@ async def attack(abandon: Callable[[Desk], object], times: int, held_each: int) 
     await reclaim(desk, clock)
     assert desk.is_idle
     assert desk.buffered_bytes == 0
-    return peak
+    return peak, resident_bytes()
 
 
 async def reclaim(desk: Desk, clock: JumpingClock) -> None:
@@ -100,12 +103,13 @@ async def reclaim(desk: Desk, clock: JumpingClock) -> None:
 async def test_memory_returns_after_the_ttl_with_no_call_made(
     abandon: Callable[[Desk], object], times: int, held_each: int
 ) -> None:
-    await attack(abandon, 100, held_each)
+    await attack(abandon, times // 10, held_each)
+    gc.collect()
+    trim()  # what other tests have left behind
     before = resident_bytes()
-    peak = await attack(abandon, times, held_each)
-    after = resident_bytes()
+    peak, after = await attack(abandon, times, held_each)
     assert peak > before + times * held_each / 2, "nothing was held: this test proves nothing"
-    assert after < before * 1.1, f"{before / 2**20:.0f} MiB before, {after / 2**20:.0f} MiB after"
+    assert after < before + TENTH_OF_A_SERVER, f"{before / 2**20:.0f} MiB before, {after / 2**20:.0f} MiB after"
 
 
 def test_a_flood_of_one_byte_chunks_costs_no_more_than_its_bytes() -> None:
