@@ -5,10 +5,22 @@ import sys
 from collections.abc import Sequence
 
 from kinference import __version__
-from kinference.cli import config, conformance, demo, provider, route, sandbox_router, serve, sim, simulate, store
+from kinference.cli import (
+    config,
+    conformance,
+    demo,
+    explain,
+    provider,
+    route,
+    sandbox_router,
+    serve,
+    sim,
+    simulate,
+    store,
+)
 from kinference.errors import KinferenceError
 
-VERBS = (serve, demo, sim, simulate, provider, route, store, sandbox_router, config, conformance)
+VERBS = (serve, demo, sim, simulate, explain, provider, route, store, sandbox_router, config, conformance)
 
 EPILOG = """\
 start here:

@@ -1,0 +1,102 @@
+"""`kinference explain`: where a request would go, and why."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from kinference.cli.arguments import Verbs
+from kinference.config.env import process_environment
+from kinference.config.load import load
+from kinference.config.problems import InvalidConfig
+from kinference.core.decision import Explanation
+from kinference.errors import ConfigError
+from kinference.runtime.rehearsal import EndpointState, FleetState, Question, rehearse
+from kinference.vocabulary import QosClass
+
+WIDTH_MIN = 120
+EXAMPLE = """\
+examples:
+  kinference explain --config kinference.yaml --request body.json
+  curl -s http://127.0.0.1:9090/api/v1/endpoints > now.json
+  kinference explain --config kinference.yaml --request body.json --state now.json --tenant alice
+
+What a router has learned and what it believes to be cached is not part of the state: decisions that were made are
+explained with it on the admin port, under /api/v1/decisions.
+"""
+
+
+def add(verbs: Verbs) -> None:
+    """Declare the verb and its flags."""
+    parser = verbs.add_parser(
+        "explain",
+        help="show where a request would go, and why",
+        description="Decides on one request as the router would, sends nothing, and prints what was weighed.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the router's configuration")
+    parser.add_argument("--request", type=Path, required=True, metavar="FILE", help="the request's body, JSON")
+    parser.add_argument("--path", default="/v1/chat/completions", metavar="PATH", help="its path (%(default)s)")
+    parser.add_argument("--state", type=Path, metavar="FILE", help="the admin port's endpoints; without: all are idle")
+    parser.add_argument("--tenant", default="", metavar="NAME")
+    parser.add_argument(
+        "--class", dest="qos", choices=[one.name for one in QosClass], default=QosClass.INTERACTIVE.name
+    )
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit code 0 when a destination was found, 1 when not."""
+    try:
+        config = load(args.config, process_environment())
+    except InvalidConfig as error:
+        print("\n".join(error.lines(args.config)), file=sys.stderr)
+        return 1
+    state = _state(args.state) if args.state else None
+    question = Question(_read(args.request), args.path, args.tenant, QosClass[args.qos])
+    decision = rehearse(config, state, question).decision
+    explanation = decision.explain()
+    if args.json:
+        shown = {"outcome": decision.outcome.name, "reason": decision.reason, "explanation": asdict(explanation)}
+        print(json.dumps(shown, indent=2))
+    else:
+        console = Console(width=max(WIDTH_MIN, Console().width))
+        console.print(_weighed(explanation))
+        for one in explanation.rejected:
+            console.print(f"not {one.destination}: {one.verdict}", markup=False)
+        console.print(f"{decision.outcome.name}: {decision.reason}", markup=False)
+    return 0 if decision.choice is not None else 1
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(str(path), f"cannot be read: {error.strerror}") from None
+
+
+def _state(path: Path) -> tuple[EndpointState, ...]:
+    try:
+        return msgspec.json.decode(_read(path), type=FleetState).endpoints
+    except msgspec.DecodeError as error:
+        raise ConfigError(str(path), f"holds no endpoints as the admin port lists them: {error}") from None
+
+
+def _weighed(explanation: Explanation) -> Table:
+    terms = [name for name, _ in explanation.candidates[0].terms] if explanation.candidates else []
+    table = Table("", "destination", "cached", *terms, "total ms", box=SIMPLE)
+    for one in explanation.candidates:
+        mark = "picked" if one.destination == explanation.pick else ""
+        mark = "next" if one.destination == explanation.runner_up else mark
+        costs = [f"{milliseconds:.1f}" for _, milliseconds in one.terms]
+        table.add_row(mark, one.destination, str(one.hit_tokens), *costs, f"{one.total_ms:.1f}")
+    return table
