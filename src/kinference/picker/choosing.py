@@ -8,8 +8,9 @@ from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.core.filters import Verdict
 from kinference.core.pick import Router
 from kinference.core.request import Request
-from kinference.ids import Seconds
+from kinference.ids import ResponseId, Seconds
 from kinference.picker.rewriting import Rewritten, rewrite
+from kinference.picker.tickets import Ticket
 from kinference.ports import LocalTarget, PickArguments, PickResult, ProviderTarget
 from kinference.shapes.detect import Parsed, parse
 from kinference.shapes.lost import Untranslatable
@@ -18,6 +19,7 @@ from kinference.shapes.translate import reaches
 from kinference.vocabulary import AbortReason, Api, Outcome
 
 REASON_MAX_CHARS: Final = 512
+NO_TICKET: Final = ResponseId(0)
 
 
 class _Named(msgspec.Struct):
@@ -85,14 +87,16 @@ def _refused(router: Router, decision: Decision, refusal: BadBody | None) -> Dec
     return decision
 
 
-def answer(chosen: Chosen, name_max_chars: int) -> PickResult:
-    """The contract's answer, without what only a ticket knows."""
+def answer(chosen: Chosen, name_max_chars: int, ticket: Ticket | None = None) -> PickResult:
+    """The contract's answer. A refusal has no ticket."""
     decision = chosen.decision
     return PickResult(
         outcome=decision.outcome,
         reason=decision.reason[:REASON_MAX_CHARS],
         requested_model=chosen.requested_model[:name_max_chars],
         destination=_target(decision.choice, chosen.path),
+        response_id=NO_TICKET if ticket is None else ticket.response_id,
+        body_total_bytes=0 if ticket is None else ticket.bytes_left,
     )
 
 

@@ -7,8 +7,6 @@ import logging
 from collections.abc import Callable
 from random import Random
 
-from msgspec.structs import replace
-
 from kinference.core.pick import Router
 from kinference.errors import InvalidArgument, UnknownId
 from kinference.ids import ResponseId, Seconds, StreamId
@@ -31,13 +29,14 @@ from kinference.picker.inter_token import InterTokenGaps, is_usable
 from kinference.picker.limits import PickerLimits
 from kinference.picker.tickets import Ticket, Tickets
 from kinference.ports import Clock, FinalTokenReport, FirstTokenReport, PickArguments, PickResult, PushedBody
-from kinference.vocabulary import AbortReason
+from kinference.vocabulary import AbortReason, Outcome
 from kinference.wire.pieces import Pieces, cut, join
 
 logger = logging.getLogger("kinference.picker")
 
 TTFT_MAX_MS = 3_600_000
 """A report beyond this says nothing about the destination."""
+_OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 
 
 class Desk:
@@ -92,19 +91,20 @@ class Desk:
         body = self._bodies.peek(arguments.stream_id)
         chosen = choose(self._router, arguments, join(body.pieces()), began)
         self._bodies.consume(arguments.stream_id, began)
-        result = answer(chosen, self.limits.name_max_chars)
-        flow = Flow(self._clock.wall(), arguments, result.requested_model, chosen.decision, remote)
-        if result.destination is None:
+        requested_model = chosen.requested_model[: self.limits.name_max_chars]
+        flow = Flow(self._clock.wall(), arguments, requested_model, chosen.decision, remote)
+        ticket = None
+        if chosen.decision.choice is None:
             self._account.release(body.size)
             self._end(flow, "refused")
         else:
-            result = self._ticketed(result, flow, body, chosen.patched)
+            ticket = self._ticketed(flow, body, chosen.patched)
         self._history.add(flow)
-        self._metrics.count(PICKS, result.outcome.name.lower())
+        self._metrics.count(PICKS, _OUTCOMES[chosen.decision.outcome])
         self._metrics.time(PICK_SECONDS, self._clock.now() - began)
-        return result
+        return answer(chosen, self.limits.name_max_chars, ticket)
 
-    def _ticketed(self, result: PickResult, flow: Flow, body: Pieces, patched: bytes | None) -> PickResult:
+    def _ticketed(self, flow: Flow, body: Pieces, patched: bytes | None) -> Ticket:
         """Move a body to a ticket. What patching adds is counted, and is not a reason to refuse."""
         pieces = body.pieces() if patched is None else tuple(cut(patched, self.limits.pull_chunk_max_bytes))
         now = self._clock.now()
@@ -112,7 +112,7 @@ class Desk:
         self._account.charge(ticket.bytes_left)
         self._account.release(body.size)
         self._announce(now + self.limits.body_ttl)
-        return replace(result, response_id=ticket.response_id, body_total_bytes=ticket.bytes_left)
+        return ticket
 
     # --- pulling ---------------------------------------------------------------------------------
 

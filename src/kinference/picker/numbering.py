@@ -8,5 +8,9 @@ def draw_id(random: Random, *taken: Container[int]) -> int:
     """A non-zero 64-bit number that no container holds. Production passes `secrets.SystemRandom`."""
     while True:
         number = random.getrandbits(64)
-        if number and not any(number in container for container in taken):
-            return number
+        for container in taken:
+            if number in container:
+                break
+        else:
+            if number:
+                return number

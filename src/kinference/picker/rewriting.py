@@ -1,6 +1,6 @@
 """The body and the path for a chosen destination: patched where it speaks the client's API, else translated."""
 
-from dataclasses import dataclass
+import msgspec
 
 from kinference.core.decision import BackendChoice, EndpointChoice
 from kinference.ports import PickArguments
@@ -12,8 +12,7 @@ from kinference.shapes.translate import Way, emit, plan
 from kinference.vocabulary import Api
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(msgspec.Struct, frozen=True):
     """What to send. No body means the client's own, as it is; no path the client's."""
 
     body: bytes | None

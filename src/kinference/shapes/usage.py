@@ -104,7 +104,8 @@ class UsageReader:
         if later is None:
             return False
         if self._counts is None:
-            self._counts = _Counts()
+            self._counts = later
+            return True
         for name in _Counts.__struct_fields__:
             if (value := getattr(later, name)) is not None:
                 setattr(self._counts, name, value)
@@ -150,5 +151,7 @@ def _anthropic(counts: _Counts, model: str | None) -> Usage:
 
 
 def _first(*counts: _Number | None) -> int | None:
-    given = next((count for count in counts if count is not None), None)
-    return None if given is None else int(max(0, min(given, TOKENS_MAX)))
+    for count in counts:
+        if count is not None:
+            return int(max(0, min(count, TOKENS_MAX)))
+    return None

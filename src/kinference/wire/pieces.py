@@ -1,6 +1,6 @@
 """A body in pieces: large chunks are kept as they came, small ones are run together."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 COALESCE_BELOW = 16 * 1024
 """A chunk smaller than this is copied into the tail; a larger one is worth an object of its own."""
@@ -47,14 +47,11 @@ class Pieces:
             self._tail = b""
 
 
-def cut(body: bytes, piece_max: int) -> Iterator[bytes]:
+def cut(body: bytes, piece_max: int) -> Sequence[bytes]:
     """The body in pieces of at most `piece_max` bytes; a body that fits is passed on as it is."""
     if len(body) <= piece_max:
-        if body:
-            yield body
-        return
-    for start in range(0, len(body), piece_max):
-        yield body[start : start + piece_max]
+        return (body,) if body else ()
+    return [body[start : start + piece_max] for start in range(0, len(body), piece_max)]
 
 
 def join(pieces: tuple[bytes, ...]) -> bytes:
