@@ -1,14 +1,20 @@
 import json
+from random import Random
 
 import pytest
 
+from kinference.core.fleet import BackendSpec, Fleet
 from kinference.core.pick import Router
+from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind
 from kinference.ids import Address, ObjectRef, StreamId
 from kinference.picker.choosing import Chosen, answer, choose
 from kinference.ports import LocalTarget, PickArguments, ProviderTarget
-from kinference.vocabulary import Outcome
+from kinference.vocabulary import Api, Loss, Outcome
 
 MESSAGES = [{"role": "user", "content": "hello"}]
+CHAT_PATH = "/v1/chat/completions"
+CLAUDE, AUDIO = ObjectRef("default", "claude"), ObjectRef("default", "listener")
+PICTURE = [{"type": "file", "file": {"filename": "a", "file_data": "data:application/zip;base64,AAAA"}}]
 
 
 def chosen(router: Router, body: bytes | dict[str, object], tenant: str = "acme") -> Chosen:
@@ -91,3 +97,53 @@ def test_a_body_that_cannot_be_patched_is_refused_and_its_choice_taken_back(rout
     assert (result.outcome, result.requested_model, result.destination) == (Outcome.BAD_REQUEST, "small", None)
     assert "more than 4096 members" in result.reason
     assert {row.requests for row in router.snapshot(0.0)} == {0}
+
+
+def translating(fleet: Fleet, *backends: BackendSpec, rules: RoutingRules | None = None) -> Router:
+    fleet.set_backends(backends)
+    return Router(fleet, rules or RoutingRules(), Random(5))
+
+
+def translated(router: Router, content: object = "hello", loss: Loss = Loss.WARN, **members: object) -> Chosen:
+    body = json.dumps({"model": "gpt", "messages": [{"role": "user", "content": content}], **members}).encode()
+    arguments = PickArguments(StreamId(1), "", request_path=CHAT_PATH, translates=True, loss=loss)
+    return choose(router, arguments, body, 0.0)
+
+
+def test_a_destination_of_another_api_is_handed_its_own_kind_of_body(fleet: Fleet) -> None:
+    found = translated(translating(fleet, BackendSpec(CLAUDE, Api.ANTHROPIC_MESSAGES, {"gpt": "claude-opus-4-6"})))
+    assert answer(found, 100).destination == ProviderTarget(CLAUDE, "/v1/messages")
+    assert found.patched is not None
+    body = json.loads(found.patched)
+    assert (body["model"], body["messages"][0]["content"]) == ("claude-opus-4-6", [{"type": "text", "text": "hello"}])
+
+
+def test_who_cannot_carry_a_request_is_left_for_who_can(fleet: Fleet) -> None:
+    specs = [BackendSpec(CLAUDE, Api.ANTHROPIC_MESSAGES, {"gpt": "c"}), BackendSpec(AUDIO, Api.GEMINI, {"gpt": "g"})]
+    targets = (Target(TargetKind.BACKEND, CLAUDE, priority=0), Target(TargetKind.BACKEND, AUDIO, priority=1))
+    router = translating(fleet, *specs, rules=RoutingRules(models=(ModelRule("gpt", targets),)))
+    assert answer(translated(router), 100).destination == ProviderTarget(CLAUDE, "/v1/messages")
+    assert answer(translated(router, PICTURE), 100).destination == ProviderTarget(
+        AUDIO, "/v1beta/models/g:generateContent"
+    )
+    assert [row.requests for row in router.snapshot(0.0) if not row.address] == [1, 1]
+
+
+def test_what_nobody_can_carry_is_named(fleet: Fleet) -> None:
+    router = translating(fleet, BackendSpec(CLAUDE, Api.ANTHROPIC_MESSAGES, {"gpt": "c"}))
+    result = answer(translated(router, PICTURE), 100)
+    assert (result.outcome, result.reason) == (
+        Outcome.BAD_REQUEST,
+        "file: a Messages destination takes PDF and plain text",
+    )
+    strict = answer(translated(router, loss=Loss.STRICT, seed=1), 100)
+    assert (strict.outcome, strict.reason[:5]) == (Outcome.BAD_REQUEST, "seed:")
+    several = answer(translated(router, n=2), 100)
+    assert (several.outcome, several.reason[:4]) == (Outcome.NO_WORKERS, "api:")
+    assert {row.requests for row in router.snapshot(0.0)} == {0}
+
+
+def test_a_broken_body_is_told_at_once(fleet: Fleet) -> None:
+    router = translating(fleet, BackendSpec(CLAUDE, Api.ANTHROPIC_MESSAGES, {"gpt": "c"}))
+    result = answer(translated(router, [{"type": "hologram"}]), 100)
+    assert (result.outcome, result.reason[:28]) == (Outcome.BAD_REQUEST, "messages[0].content[0].type:")
