@@ -106,7 +106,10 @@ class Backend:
     models: Mapping[str, str] = field(metadata=about("Models served: client's name to the provider's name."))
     namespace: Name = field(default=Name("default"), metadata=about("Namespace of the name."))
     path: HttpPath | None = field(
-        default=None, metadata=about("Path under base_url, in place of the client's; absent: the client's.")
+        default=None,
+        metadata=about(
+            "Path under base_url, {model} in it the provider's name; absent: the API's own or the client's."
+        ),
     )
     base_url: Url | None = field(default=None, metadata=about("URL of the provider: this or provider."))
     api_key: Secret | None = field(default=None, metadata=about("Its credential; goes with base_url."))
