@@ -4,6 +4,7 @@ Two kinds of answer, one interface: a stream of events, which can be closed with
 and anything else, which can only be broken off.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -23,6 +24,7 @@ UNARY_KEPT_MAX = 8 * 1024 * 1024
 BYTES_PER_TOKEN = 4
 """For estimates, where the destination counted nothing."""
 _EVENT_ENDS = (b"\n\n", b"\n\r\n", b"\r\r")
+_END_BYTES_MAX = 3
 
 
 class Counted(Protocol):
@@ -129,20 +131,21 @@ class EventPassage:
             events = self._reader.feed(chunk)
         except EventTooLong as error:
             raise UpstreamCut(str(error)) from error
-        shown = [event.raw for event in events if self._shows(event, now)]
+        kinds = self._watched(events, now)
         if self._hide_usage:
-            return b"".join(shown)
-        self._sent_end = (self._sent_end + chunk)[-len(b"\n\r\n") :]
+            return b"".join(event.raw for event, kind in zip(events, kinds, strict=True) if kind is not Kind.USAGE)
+        self._sent_end = (chunk if len(chunk) >= _END_BYTES_MAX else self._sent_end + chunk)[-_END_BYTES_MAX:]
         return chunk
 
-    def _shows(self, event: Event, now: Seconds) -> bool:
-        self._events += bool(event.data)
-        kind = self._watcher.watch(event)
-        if kind is Kind.CONTENT:
+    def _watched(self, events: Sequence[Event], now: Seconds) -> Sequence[Kind]:
+        """Take note of what a chunk completed."""
+        kinds = [self._watcher.watch(event) for event in events]
+        self._events += sum(1 for event in events if event.data)
+        for _ in range(kinds.count(Kind.CONTENT)):
             if self._token_at is not None:
                 self._gaps.add((now - self._token_at) * 1000)
             self._token_at = now
-        return kind is not Kind.USAGE
+        return kinds
 
     def close(self) -> bytes:
         tail = self._reader.tail()

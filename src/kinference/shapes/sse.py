@@ -69,7 +69,15 @@ class SseReader:
     def _plain(self, chunk: bytes) -> list[Event]:
         if chunk.find(b"\n\n") == len(chunk) - 2:
             return [self._event(chunk)]
-        return [self._event(text + b"\n\n") for text in chunk[:-2].split(b"\n\n")]
+        if len(chunk) > self._event_bytes_max or (self._at_start and chunk.startswith(_BOM)):
+            return [self._event(text + b"\n\n") for text in chunk[:-2].split(b"\n\n")]
+        self._at_start = False
+        return [
+            Event("", text[6:], text + b"\n\n")
+            if text.startswith(b"data: ") and b"\n" not in text  # one line of data, as nearly all are
+            else self._event(text + b"\n\n")
+            for text in chunk[:-2].split(b"\n\n")
+        ]
 
     def tail(self) -> Event | None:
         """What is left when the stream has ended: an event whose blank line never came; None when nothing is."""

@@ -57,6 +57,7 @@ _ANY = msgspec.json.Decoder(msgspec.Raw)
 _DONE: Final = b"[DONE]"
 
 _CONTENT: Final = b'"content":"'
+_CONTENT_LENGTH: Final = len(_CONTENT)
 _WRITTEN = re.compile(rb'"(?:content|text|reasoning|reasoning_content|refusal|arguments|name|data)"\s*:\s*"(?!")')
 _FINISHED = re.compile(rb'"finish_reason"\s*:\s*"')
 _ENDED = re.compile(rb'"(?:finishReason|blockReason)"\s*:\s*"(?!")')
@@ -117,7 +118,10 @@ class StreamWatcher:
             self.is_complete = True
         if b'"usage"' in data and _USAGE.search(data) and self._usage.read(data) and _decoded(data).choices == []:
             return Kind.USAGE
-        return Kind.CONTENT if _has_content(data) or _WRITTEN.search(data) else Kind.OTHER
+        begin = data.find(_CONTENT)  # as nearly all engines write it; if not, there may be some all the same
+        if begin >= 0 and not data.startswith(b'"', begin + _CONTENT_LENGTH):
+            return Kind.CONTENT
+        return Kind.CONTENT if _WRITTEN.search(data) else Kind.OTHER
 
     def _anthropic(self, event: Event) -> Kind:
         name = event.event or _type(event.data)
@@ -149,12 +153,6 @@ class StreamWatcher:
         if name in {"error", "response.failed"}:
             return Kind.ERROR
         return Kind.END if name in _RESPONSES_ENDS or event.data == _DONE else Kind.OTHER
-
-
-def _has_content(data: bytes) -> bool:
-    """Whether it has content as nearly all engines write it; if not, it may have some all the same."""
-    begin = data.find(_CONTENT)
-    return begin >= 0 and not data.startswith(b'"', begin + len(_CONTENT))
 
 
 def _type(data: bytes) -> str:
