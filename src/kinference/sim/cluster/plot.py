@@ -28,6 +28,7 @@ def curves(title: str, lines: Mapping[str, Sequence[float]]) -> str:
         parts.append(
             f'<polyline fill="none" stroke="{_colour(number)}" stroke-width="1.8" points="{points}">'
             f"<title>{escape(name)}</title></polyline>"
+            f'<text x="{LEFT + 8}" y="{TOP + 12 + 13 * number}" fill="{_colour(number)}">{escape(name)}</text>'
         )
     for share in (0, 25, 50, 75, 100):
         x = LEFT + share / 100 * (WIDTH - LEFT - RIGHT)

@@ -11,6 +11,7 @@ def test_a_curve_rises_with_its_values() -> None:
     heights = [float(point.split(",")[1]) for point in points[0]]
     assert heights == sorted(heights, reverse=True)
     assert len(points) == 2
+    assert "<one>" in [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
 def test_bars_stand_in_proportion() -> None:
