@@ -137,7 +137,7 @@ class Http2Connection(Generic[Head]):
                 break
             kind, stream_id = length_and_kind & 0xFF, stream_id & STREAM_ID_MAX
             if self._block is not None or not self.is_settled:
-                self._check_turn(kind, stream_id)
+                self._check_turn(kind, flags, stream_id)
             reader = readers[kind] if kind < len(readers) else self._on_unknown
             try:
                 reader(flags, stream_id, buffer[at + HEADER_BYTES : stop])
@@ -153,11 +153,11 @@ class Http2Connection(Generic[Head]):
         self._is_greeted = True
         return len(frames.PREFACE)
 
-    def _check_turn(self, kind: int, stream_id: int) -> None:
+    def _check_turn(self, kind: int, flags: int, stream_id: int) -> None:
         """Where only one kind of frame may come, it has to be that."""
         if self._block is not None and (kind != FrameType.CONTINUATION or stream_id != self._block.stream_id):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block broken off by another frame")
-        if not self.is_settled and kind != FrameType.SETTINGS:
+        if not self.is_settled and (kind != FrameType.SETTINGS or flags & frames.ACK):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
         self.is_settled = True
 
@@ -197,7 +197,9 @@ class Http2Connection(Generic[Head]):
         block = frames.unpadded(payload) if flags & PADDED else payload
         if flags & PRIORITY_FIELDS:
             if len(block) < frames.PRIORITY_BYTES:
-                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "HEADERS too short for its priority")
+                is_padded_away = len(payload) > frames.PRIORITY_BYTES
+                code = ErrorCode.PROTOCOL_ERROR if is_padded_away else ErrorCode.FRAME_SIZE_ERROR
+                raise ConnectionFault(code, "HEADERS too short for its priority")
             block = block[frames.PRIORITY_BYTES :]
         ended = bool(flags & END_STREAM)
         if flags & END_HEADERS:
@@ -256,7 +258,9 @@ class Http2Connection(Generic[Head]):
         _not_on_connection(stream_id, "PRIORITY")
         self._guard.charge(Nuisance.CONTROL, self._now)
         if len(payload) != frames.PRIORITY_BYTES:
-            raise StreamFault(ErrorCode.FRAME_SIZE_ERROR, "PRIORITY of a wrong length")
+            is_idle = self._known(stream_id) is State.IDLE  # no stream yet that could be reset
+            fault = ConnectionFault if is_idle else StreamFault
+            raise fault(ErrorCode.FRAME_SIZE_ERROR, "PRIORITY of a wrong length")
 
     def _on_rst_stream(self, _flags: int, stream_id: int, payload: bytes) -> None:
         _of_length(payload, 4, "RST_STREAM")

@@ -38,9 +38,12 @@ def read_request(fields: Fields) -> Request:
         else:
             pseudo[role] = field[1]
     method, path = pseudo.get(METHOD, b""), pseudo.get(PATH, b"")
-    is_complete = bool(method) and (path[:1] == b"/" or path == b"*") and SCHEME in pseudo
-    if not is_complete and not (method == b"CONNECT" and pseudo.keys() == {METHOD, AUTHORITY}):
-        raise _malformed("a request without its method, scheme or path")
+    if method == b"CONNECT":
+        is_complete = pseudo.keys() == {METHOD, AUTHORITY}
+    else:
+        is_complete = bool(method) and (path[:1] == b"/" or path == b"*") and SCHEME in pseudo
+    if not is_complete:
+        raise _malformed("a request without its method, scheme or path, or CONNECT with more than an authority")
     scheme, authority = pseudo.get(SCHEME, b""), pseudo.get(AUTHORITY, b"")
     return Request(method, scheme, authority, path, tuple(regular), content_length)
 

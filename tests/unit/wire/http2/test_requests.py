@@ -34,6 +34,7 @@ def test_a_request_is_its_four_fields_and_the_rest() -> None:
         (*HEAD, (b"connection", b"close")),
         (*HEAD, (b"content-length", b"1"), (b"content-length", b"2")),
         ((b":method", b"CONNECT"), (b":path", b"/"), (b":authority", b"here")),
+        ((b":method", b"CONNECT"), (b":scheme", b"http"), (b":path", b"/"), (b":authority", b"here")),
         (),
     ],
 )
