@@ -5,7 +5,7 @@ from itertools import count
 from random import Random
 
 from kinference.sim.cluster.job import Arrival
-from kinference.sim.workloads.text import Text, about, zipf
+from kinference.sim.workloads.text import Popularity, Text, about
 
 PROMPTS = 24
 DOCUMENTS = 400
@@ -19,7 +19,8 @@ def system_prompts(rng: Random, requests: int, rate: float) -> list[Arrival]:
     names = count(1)
     heads = [Text().then(about(rng, 4_000), names) for _ in range(PROMPTS)]
     times = _poisson(rng, rate)
-    return [_asked(rng, next(times), heads, names) for _ in range(requests)]
+    popularity = Popularity(len(heads))
+    return [_asked(rng, next(times), heads, popularity, names) for _ in range(requests)]
 
 
 def documents(rng: Random, requests: int, rate: float) -> list[Arrival]:
@@ -28,7 +29,8 @@ def documents(rng: Random, requests: int, rate: float) -> list[Arrival]:
     system = Text().then(1_100, names)
     heads = [system.then(about(rng, 9_000), names) for _ in range(DOCUMENTS)]
     times = _poisson(rng, rate)
-    return [_asked(rng, next(times), heads, names) for _ in range(requests)]
+    popularity = Popularity(len(heads))
+    return [_asked(rng, next(times), heads, popularity, names) for _ in range(requests)]
 
 
 def bursts(rng: Random, requests: int, rate: float) -> list[Arrival]:
@@ -37,11 +39,12 @@ def bursts(rng: Random, requests: int, rate: float) -> list[Arrival]:
     heads = [Text().then(about(rng, 4_000), names) for _ in range(PROMPTS)]
     lasts_s = requests / rate
     times = sorted(_bursty(rng, lasts_s) for _ in range(requests))
-    return [_asked(rng, at, heads, names) for at in times]
+    popularity = Popularity(len(heads))
+    return [_asked(rng, at, heads, popularity, names) for at in times]
 
 
-def _asked(rng: Random, at: float, heads: Sequence[Text], names: Iterator[int]) -> Arrival:
-    which = zipf(rng, len(heads))
+def _asked(rng: Random, at: float, heads: Sequence[Text], popularity: Popularity, names: Iterator[int]) -> Arrival:
+    which = popularity.draw(rng)
     text = heads[which].then(about(rng, 300), names)
     return Arrival(at, text.tokens, about(rng, 200), text.blocks, tenant=f"tenant-{which % 4}")
 

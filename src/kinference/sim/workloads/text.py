@@ -1,8 +1,9 @@
 """Prompts as lengths and named blocks, so that what they share is known without a byte of text."""
 
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from random import Random
 
 from kinference.sim.cluster.job import BLOCK_TOKENS
@@ -28,7 +29,12 @@ def about(rng: Random, typical: float, spread: float = 0.6, most: int = 60_000) 
     return max(1, min(most, int(typical * rng.lognormvariate(0.0, spread))))
 
 
-def zipf(rng: Random, count: int, exponent: float = 1.0) -> int:
-    """One of `count` things, the first ones far more often."""
-    weights = [1.0 / (place + 1) ** exponent for place in range(count)]
-    return rng.choices(range(count), weights)[0]
+class Popularity:
+    """Some things of which the first ones are asked for far more often (Zipf's law)."""
+
+    def __init__(self, count: int) -> None:
+        self._until = list(accumulate(1.0 / (place + 1) for place in range(count)))
+
+    def draw(self, rng: Random) -> int:
+        """One of them."""
+        return bisect(self._until, rng.random() * self._until[-1])

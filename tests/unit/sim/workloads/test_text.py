@@ -4,7 +4,7 @@ from itertools import count
 from random import Random
 
 from kinference.sim.cluster.job import BLOCK_TOKENS
-from kinference.sim.workloads.text import Text, about, zipf
+from kinference.sim.workloads.text import Popularity, Text, about
 
 
 def test_what_goes_on_from_a_text_shares_its_full_blocks_and_no_others() -> None:
@@ -26,6 +26,7 @@ def test_lengths_are_around_the_typical_one_and_bounded() -> None:
 
 def test_the_first_things_are_far_more_frequent() -> None:
     rng = Random(1)
-    drawn = [zipf(rng, 10) for _ in range(1_000)]
+    popularity = Popularity(10)
+    drawn = [popularity.draw(rng) for _ in range(1_000)]
     assert set(drawn) == set(range(10))
     assert drawn.count(0) > 5 * drawn.count(9)
