@@ -1,14 +1,15 @@
-"""Our own HTTP/1.1 server carrier: listens, and calls the handler for each request."""
+"""Our own HTTP server carrier: listens, and calls the handler for each request, of HTTP/1.1 or HTTP/2."""
 
 import asyncio
 
 from kinference.ids import Seconds
 from kinference.ports import Clock
 from kinference.wire.exchange import Handler
-from kinference.wire.http1.connection import Connection
 from kinference.wire.http1.deadlines import Deadlines
+from kinference.wire.opening import Opening
 from kinference.wire.server_options import HttpServerOptions
 from kinference.wire.site import Site
+from kinference.wire.tls import ServerTls
 
 _LAST_WORDS: Seconds = 1.0
 """How long a client may take to fetch what was written before its connection is broken off."""
@@ -17,7 +18,14 @@ _LAST_WORDS: Seconds = 1.0
 class Http1Server:
     """Listens, and calls the handler for each request."""
 
-    def __init__(self, handler: Handler, clock: Clock, options: HttpServerOptions | None = None) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        clock: Clock,
+        options: HttpServerOptions | None = None,
+        tls: ServerTls | None = None,
+    ) -> None:
+        self._tls = tls
         self._handler, self._clock, self._options = handler, clock, options or HttpServerOptions()
         self._listener: asyncio.Server | None = None
         self._site: Site | None = None
@@ -25,8 +33,14 @@ class Http1Server:
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the bound port, which matters for port 0. Raises OSError when the port is taken."""
         site = self._open()
-        loop, backlog = site.loop, self._options.backlog
-        self._listener = await loop.create_server(lambda: Connection(site), host, port, backlog=backlog)
+        self._listener = await site.loop.create_server(
+            lambda: Opening(site),
+            host,
+            port,
+            backlog=self._options.backlog,
+            ssl=self._tls.context if self._tls else None,
+            ssl_handshake_timeout=self._options.head_timeout if self._tls else None,
+        )
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
 
@@ -34,7 +48,7 @@ class Http1Server:
         """Listen on a Unix socket instead. Raises OSError."""
         site = self._open()
         loop, backlog = site.loop, self._options.backlog
-        self._listener = await loop.create_unix_server(lambda: Connection(site), path, backlog=backlog)
+        self._listener = await loop.create_unix_server(lambda: Opening(site), path, backlog=backlog)
 
     def _open(self) -> Site:
         loop = asyncio.get_running_loop()
@@ -48,8 +62,9 @@ class Http1Server:
             return
         for connection in tuple(site.connections):
             connection.end_if_idle()
-        if site.handlers:
-            await asyncio.wait(site.handlers, timeout=timeout)
+        end = site.loop.time() + timeout
+        while site.handlers and (left := end - site.loop.time()) > 0:  # what was on its way is still taken
+            await asyncio.wait(site.handlers, timeout=left)
         await self.close()
 
     async def close(self) -> None:

@@ -388,9 +388,16 @@ class Http2Connection(Generic[Head]):
 
     def send_trailers(self, stream_id: int, block: bytes) -> None:
         """End an answer whose bytes have all gone. What the peer still sends on the stream is of no interest then."""
+        self._end(stream_id, self._headers_frame(END_STREAM, stream_id, block))
+
+    def send_end(self, stream_id: int) -> None:
+        """The same without trailers."""
+        self._end(stream_id, frames.frame(FrameType.DATA, END_STREAM, stream_id))
+
+    def _end(self, stream_id: int, last: bytes) -> None:
         stream = self._streams.live[stream_id]
         assert stream.queue is None, "an answer ends after its last byte"
-        self._outbox.write(self._headers_frame(END_STREAM, stream_id, block))
+        self._outbox.write(last)
         self._streams.advance(stream, WE_END)
         if stream.state is ENDED:
             self._intake.forget(stream)
@@ -402,7 +409,7 @@ class Http2Connection(Generic[Head]):
     def _headers_frame(self, flags: int, stream_id: int, block: bytes) -> bytes:
         if self._block_prefix:
             block, self._block_prefix = self._block_prefix + block, b""
-        return frames.headers(flags, stream_id, block)
+        return frames.headers(flags, stream_id, block, self._peer.frame_bytes)
 
     def reset(self, stream_id: int, code: ErrorCode) -> None:
         """End a stream at once; what waits to be sent on it is dropped."""

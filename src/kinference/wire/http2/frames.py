@@ -78,9 +78,18 @@ def frame(kind: FrameType, flags: int, stream_id: int, payload: bytes = b"") -> 
     return HEADER.pack(len(payload) << 8 | kind, flags, stream_id) + payload
 
 
-def headers(flags: int, stream_id: int, block: bytes) -> bytes:
-    """A header block that needs no CONTINUATION."""
-    return HEADER.pack(len(block) << 8 | _HEADERS, flags | END_HEADERS, stream_id) + block
+def headers(flags: int, stream_id: int, block: bytes, frame_bytes_max: int = FRAME_BYTES_DEFAULT) -> bytes:
+    """A header block, in as many frames as it takes."""
+    if len(block) <= frame_bytes_max:
+        return HEADER.pack(len(block) << 8 | _HEADERS, flags | END_HEADERS, stream_id) + block
+    pieces = [block[at : at + frame_bytes_max] for at in range(0, len(block), frame_bytes_max)]
+    return b"".join(
+        (
+            frame(FrameType.HEADERS, flags, stream_id, pieces[0]),
+            *(frame(FrameType.CONTINUATION, 0, stream_id, piece) for piece in pieces[1:-1]),
+            frame(FrameType.CONTINUATION, END_HEADERS, stream_id, pieces[-1]),
+        )
+    )
 
 
 def settings(values: dict[int, int]) -> bytes:

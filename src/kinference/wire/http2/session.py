@@ -40,6 +40,7 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         self._connection: Http2Connection[Head] = Http2Connection(read_head, limits.http2, self._now())
         self._transport: asyncio.Transport | None = None
         self._is_collecting = self._is_paused = self._is_asked = self._was_heard = False
+        self._is_closing = False
         self._alarm: asyncio.TimerHandle | None = None
         self._actions: dict[type, Callable[[Any], None]] = {
             PingAcknowledged: self._on_ping_acknowledged,
@@ -108,7 +109,7 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         """Write what has been collected. One that does not read is not written to; the connection bounds the rest."""
         self._is_collecting = False
         transport, connection = self._transport, self._connection
-        if transport is None or self._is_paused:
+        if transport is None or self._is_paused or self._is_closing:
             return
         output = connection.take_output()
         if output:
@@ -153,7 +154,9 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
 
     def _close(self) -> None:
         """Say goodbye, and close when that has left."""
+        if self._is_closing or self._transport is None:
+            return
+        self._is_closing = True
         self._connection.close()
-        self._flush()
-        if self._transport is not None:
-            self._transport.close()
+        self._transport.write(self._connection.take_output())  # full or not: there will be no other time
+        self._transport.close()

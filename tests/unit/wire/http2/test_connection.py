@@ -505,3 +505,12 @@ def test_any_frames_end_in_events_and_well_formed_answers(received: list[bytes])
             if connection.send_data(stream_id, b"x"):
                 connection.send_trailers(stream_id, OK)
     split(connection.take_output())
+
+
+def test_an_answer_may_end_without_trailers() -> None:
+    talk = Talk()
+    talk.open(1, end=True)
+    talk.connection.send_headers(1, literal(b":status", b"200"))
+    talk.connection.send_end(1)
+    assert [frame[:3] for frame in talk.sent()] == [(FrameType.HEADERS, 4, 1), (FrameType.DATA, 1, 1)]
+    assert not talk.connection.is_sendable(1)

@@ -23,6 +23,20 @@ def test_a_header_block_goes_whole() -> None:
     assert frames.headers(frames.END_STREAM, 1, b"\x88") == bytes.fromhex("000001 01 05 00000001 88")
 
 
+@pytest.mark.parametrize(("size", "pieces"), [(4, [4]), (5, [4, 1]), (12, [4, 4, 4])])
+def test_a_header_block_larger_than_a_frame_goes_on_in_others(size: int, pieces: list[int]) -> None:
+    sent, at, found = frames.headers(frames.END_STREAM, 1, b"x" * size, 4), 0, []
+    while at < len(sent):
+        length, flags, _ = frames.HEADER.unpack_from(sent, at)
+        at += 9 + (length >> 8)
+        found.append((length >> 8, length & 0xFF, bool(flags & frames.END_HEADERS), flags & frames.END_STREAM))
+    kinds = [FrameType.HEADERS, *[FrameType.CONTINUATION] * (len(pieces) - 1)]
+    assert [size for size, *_ in found] == pieces
+    assert [kind for _, kind, *_ in found] == kinds
+    assert [ends for *_, ends, _ in found] == [False] * (len(pieces) - 1) + [True]
+    assert [last for *_, last in found] == [1] + [0] * (len(pieces) - 1)
+
+
 def test_goaway_says_why() -> None:
     assert frames.goaway(7, 1, "why") == bytes.fromhex("00000b 07 00 00000000 00000007 00000001") + b"why"
 
