@@ -33,6 +33,9 @@ CHUNKS = {
 }
 
 
+CONVERSING = [client for client in CLIENTS if client is not Api.OPENAI_EMBEDDINGS]
+
+
 def request(api: Api, messages: int, body_bytes: int) -> bytes:
     """A conversation of about this size in a client's API."""
     text = PROSE * (body_bytes // messages // len(PROSE))
@@ -68,7 +71,7 @@ def main() -> None:
 
     print("microseconds a request, from the client's API (down) to the destination's")
     print(" " * 22 + "".join(f"{api.value:>20}" for api in DESTINATIONS))
-    for client in CLIENTS:
+    for client in CONVERSING:
         body = request(client, options.messages, options.kib << 10)
 
         def translated(body: bytes, way: Way) -> bytes:
@@ -80,7 +83,7 @@ def main() -> None:
 
     print("\nmicroseconds a chunk of a stream, from the destination's API (across) to the client's")
     print(" " * 22 + "".join(f"{api.value:>20}" for api in CHUNKS))
-    for client in CLIENTS:
+    for client in CONVERSING:
         small = request(client, 1, 200)
         figures = ""
         for destination, chunk in CHUNKS.items():

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # for when this file is run 
 from kinference.shapes.answers import Frame
 from kinference.shapes.lost import header
 from kinference.shapes.sse import Event
-from kinference.shapes.translate import CLIENTS, DESTINATIONS, Way, emit, plan
+from kinference.shapes.translate import DESTINATIONS, Way, emit, plan
 from kinference.shapes.way_back import StreamTranslation, read_answer, write_answer
 from kinference.vocabulary import Api
 
@@ -334,11 +334,11 @@ def golden(client: Api, destination: Api) -> Path:
 
 
 @pytest.mark.parametrize("destination", DESTINATIONS)
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", REQUESTS)
 def test_a_pair_of_apis_translates_as_it_did(client: Api, destination: Api) -> None:
     assert translated(client, destination) == json.loads(golden(client, destination).read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
-    for pair in ((client, destination) for client in CLIENTS for destination in DESTINATIONS):
+    for pair in ((client, destination) for client in REQUESTS for destination in DESTINATIONS):
         golden(*pair).write_text(json.dumps(translated(*pair), indent=1) + "\n", encoding="utf-8")

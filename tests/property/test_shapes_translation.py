@@ -18,7 +18,8 @@ from kinference.shapes.way_back import StreamTranslation, read_answer, write_ans
 from kinference.vocabulary import Api
 
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("f", "g.h")]
-PAIRS = [(client, destination) for client in CLIENTS for destination in DESTINATIONS]
+CONVERSING = [client for client in CLIENTS if client is not Api.OPENAI_EMBEDDINGS]
+PAIRS = [(client, destination) for client in CONVERSING for destination in DESTINATIONS]
 BODIES = {
     Api.OPENAI_CHAT: b'{"model":"m","messages":[{"role":"user","content":"hi"}]}',
     Api.OPENAI_RESPONSES: b'{"model":"m","input":"hi"}',

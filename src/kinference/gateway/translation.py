@@ -81,7 +81,7 @@ class WholeTranslation:
         return None if counts == Counts() else usage_of(counts, self._back.model)
 
     def estimated_tokens(self) -> int:
-        return len(self.written(Frame())) // BYTES_PER_TOKEN
+        return 0 if self._answer.vectors else len(self.written(Frame())) // BYTES_PER_TOKEN
 
     def gaps(self) -> tuple[int, ...]:
         return ()

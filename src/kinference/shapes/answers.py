@@ -49,6 +49,8 @@ class Answer(msgspec.Struct, frozen=True):
     finish: Finish = Finish.STOP
     stop_sequence: str = ""
     counts: Counts = Counts()
+    vectors: tuple[tuple[Any, ...], ...] = ()
+    """Of texts that were to be embedded."""
 
 
 class Frame(msgspec.Struct, frozen=True):

@@ -70,6 +70,7 @@ class Concept(Enum):
     NAMES = "names of speakers"
     LATE_SYSTEM = "system text within the conversation"
     PREFILL = "beginning of the answer"
+    EMBEDDINGS = "embeddings"
 
 
 Carried: TypeAlias = Concept | Treatment
@@ -130,6 +131,7 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     Concept.TOOL_MEDIA: (_MAPPED, _MAPPED, _KEPT, _MAPPED, _KEPT),
     Concept.NAMES: (_KEPT, _IGNORED, _IGNORED, _IGNORED, _IGNORED),
     Concept.LATE_SYSTEM: (_KEPT, _KEPT, _MAPPED, _MAPPED, _MAPPED),
+    Concept.EMBEDDINGS: (_REFUSED, _REFUSED, _REFUSED, _KEPT, _REFUSED),
     Concept.PREFILL: (_KEPT, _KEPT, _KEPT, _REFUSED, _KEPT),
 }
 

@@ -223,5 +223,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     service_tier: str = ""
     cache_key: str = ""
     verbosity: str = ""
+    inputs: tuple[str, ...] = ()
+    """Texts to be embedded, in place of a conversation."""
+    dimensions: int | None = None
     extras: tuple[str, ...] = ()
     """Fields that were given and that no other API has, as the client's API names them."""

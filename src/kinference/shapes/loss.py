@@ -89,6 +89,8 @@ def _without_foreign_thoughts(request: Request, target: Api) -> Request:
 
 def uses(request: Request, target: Api) -> Iterator[Concept]:
     """Every concept that the request uses, some more than once."""
+    if request.inputs:
+        yield Concept.EMBEDDINGS
     yield from _settings(request)
     yield from _tools(request)
     if any(tool.cache for tool in request.tools) or any(text.cache for text in request.system):

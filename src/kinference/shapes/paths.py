@@ -57,6 +57,8 @@ def path_to(destination: Api, client: Api, model: str, *, streaming: bool) -> st
         template = f"/openai/deployments/{_MODEL}/{action}?api-version={AZURE_VERSION}"
     elif destination is client and client in _KEPT:
         return ""
+    elif client is Api.OPENAI_EMBEDDINGS:
+        template = f"/v1beta/models/{_MODEL}:batchEmbedContents"
     else:
         template = _PATHS[destination][streaming]
     return filled(template, model)

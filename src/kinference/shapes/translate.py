@@ -15,6 +15,7 @@ from kinference.shapes import (
     gemini,
     openai_chat,
     openai_completions,
+    openai_embeddings,
     openai_responses,
 )
 from kinference.shapes.concepts import Concept, Treatment, treatment
@@ -30,6 +31,7 @@ CLIENTS: Final[Mapping[Api, Client]] = {
     Api.OPENAI_CHAT: openai_chat.CLIENT,
     Api.OPENAI_RESPONSES: openai_responses.CLIENT,
     Api.OPENAI_COMPLETIONS: openai_completions.CLIENT,
+    Api.OPENAI_EMBEDDINGS: openai_embeddings.CLIENT,
     Api.ANTHROPIC_MESSAGES: anthropic_messages.CLIENT,
     Api.GEMINI: gemini.CLIENT,
 }
@@ -79,6 +81,8 @@ class Plan(msgspec.Struct, frozen=True):
 
 def translates(client: Api, destination: Api) -> bool:
     """Whether there is a way from one API to the other."""
+    if client is Api.OPENAI_EMBEDDINGS:
+        return destination is Api.GEMINI  # Vertex has another API for them
     return client in CLIENTS and destination.shape in DESTINATIONS
 
 

@@ -44,7 +44,8 @@ def read_answer(back: Return, body: bytes) -> Answer:
     if not isinstance(fields, dict):
         raise NoAnswer("the answer is no JSON object")
     answer = DESTINATIONS[back.destination].parse_answer(fields)
-    if not answer.blocks and not answer.counts.completion and answer.finish is Finish.STOP:
+    is_empty = not (answer.blocks or answer.vectors or answer.counts.completion)
+    if is_empty and answer.finish is Finish.STOP:
         raise NoAnswer("the answer is empty")
     restorer = ToolRestorer(back.tooling)
     blocks = tuple(_unfenced(restorer.call(block), back) for block in answer.blocks)

@@ -12,6 +12,7 @@ from kinference.vocabulary import Api, Loss
 
 CHAT, MESSAGES = Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES
 RESPONSES, COMPLETIONS = Api.OPENAI_RESPONSES, Api.OPENAI_COMPLETIONS
+EMBEDDINGS = Api.OPENAI_EMBEDDINGS
 GEMINI, CONVERSE = Api.GEMINI, Api.BEDROCK_CONVERSE
 FRAME = Frame("req_1", 1700000000)
 HI = [{"role": "user", "content": "hi"}]
@@ -47,6 +48,7 @@ def a_plan(client: Api, destination: Api, **members: Any) -> Plan:
         MESSAGES: {"model": "m", "max_tokens": 9, "messages": HI},
         RESPONSES: {"model": "m", "input": "hi"},
         COMPLETIONS: {"model": "m", "prompt": "hi"},
+        EMBEDDINGS: {"model": "m", "input": "hi"},
         GEMINI: {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
     }
     return planned(bodies[client] | members, client, destination)
@@ -56,7 +58,8 @@ def answered(body: Any, client: Api, destination: Api, **members: Any) -> Any:
     """What the client gets for a destination's whole answer."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     back = a_plan(client, destination, **members).back
-    return json.loads(write_answer(back, read_answer(back, raw), FRAME))
+    frame = Frame(FRAME.id, FRAME.created, back.wants_usage, back.echo)
+    return json.loads(write_answer(back, read_answer(back, raw), frame))
 
 
 class Stream:

@@ -17,6 +17,8 @@ CHAT, MESSAGES = Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES
         (CHAT, MESSAGES, False, "/v1/chat/completions"),
         (Api.OPENAI_RESPONSES, CHAT, False, "/v1/responses"),
         (Api.GEMINI, CHAT, False, "/v1beta/models/m:generateContent"),
+        (Api.GEMINI, Api.OPENAI_EMBEDDINGS, False, "/v1beta/models/m:batchEmbedContents"),
+        (Api.OPENAI_EMBEDDINGS, Api.OPENAI_EMBEDDINGS, False, ""),
         (Api.GEMINI, Api.GEMINI, True, "/v1beta/models/m:streamGenerateContent?alt=sse"),
         (Api.BEDROCK_CONVERSE, CHAT, True, "/model/m/converse-stream"),
         (Api.AZURE_OPENAI, CHAT, True, "/openai/deployments/m/chat/completions?api-version=2024-10-21"),

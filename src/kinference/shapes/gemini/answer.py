@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
+from kinference.shapes.gemini.embed import parse_embeddings
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Text, ToolCall
 from kinference.shapes.json_text import dumps, loads, object_text
 from kinference.shapes.openai_chat.answer import call_id, count_in, text_in
@@ -44,6 +45,8 @@ def reason_of(finish: Finish) -> str:
 
 def parse_answer(body: Json) -> Answer:
     """Read an answer; what only Google could run is passed over."""
+    if isinstance(body.get("embeddings"), list):
+        return parse_embeddings(body["embeddings"])
     answer_id = text_in(body, "responseId")
     candidate = candidate_of(body)
     blocks = tuple(blocks_of(candidate, answer_id, 0))

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from kinference.shapes.alternate import alternating
+from kinference.shapes.gemini.embed import emit_embeddings
 from kinference.shapes.ir import (
     Audio,
     Block,
@@ -55,6 +56,8 @@ _SAMPLING: Final[Mapping[str, str]] = {
 
 def emit_request(request: Request) -> Json:
     """The body."""
+    if request.inputs:
+        return emit_embeddings(request)
     turns = alternating(request.turns)
     body: Json = {}
     if request.system:
