@@ -1,6 +1,7 @@
 """Pieces of an answer put one block after another, for APIs that cannot write two blocks at once."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
@@ -13,6 +14,9 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.json_text import is_complete
 
+LOOKS_MAX: Final = 64
+"""How often the arguments of one call are read to see whether they are whole; then only the answer's end tells."""
+
 
 class Sequencer:
     """Lets the open call's pieces through, and holds back what belongs elsewhere until that call is whole."""
@@ -23,6 +27,7 @@ class Sequencer:
         self._is_whole = True
         """As of the last look: looking reads all of the arguments, and is done once for each change at most."""
         self._was_looked_at = True
+        self._looks = 0
         self._held: list[Piece] = []
 
     def feed(self, piece: Piece) -> Iterator[Piece]:
@@ -48,7 +53,8 @@ class Sequencer:
     def _may_close(self) -> bool:
         if self._open is None:
             return True
-        if not self._was_looked_at:
+        if not self._was_looked_at and self._looks < LOOKS_MAX:
+            self._looks += 1
             self._was_looked_at, self._is_whole = True, is_complete("".join(self._arguments))
         return self._is_whole
 
@@ -58,7 +64,7 @@ class Sequencer:
         self._open = None
         if isinstance(piece, ToolBegun):
             self._open, self._arguments = piece.call, []
-            self._is_whole, self._was_looked_at = False, True
+            self._is_whole, self._was_looked_at, self._looks = False, True, 0
         yield piece
 
     def _replay(self) -> Iterator[Piece]:

@@ -96,7 +96,7 @@ class ToolRestorer:
 
     def __init__(self, tooling: Tooling) -> None:
         self._tooling = tooling
-        self._held: dict[int, str] = {}
+        self._held: dict[int, list[str]] = {}
 
     def call(self, block: Block) -> Block:
         """A whole call; any other block stays."""
@@ -115,10 +115,10 @@ class ToolRestorer:
                     name = self._tooling.names.get(piece.name, piece.name)
                     is_free_form = name in self._tooling.free_form
                     if is_free_form:
-                        self._held[piece.call] = ""
+                        self._held[piece.call] = []
                     yield replace(piece, name=name, is_free_form=is_free_form)
                 case ArgumentsPiece() if piece.call in self._held:
-                    self._held[piece.call] += piece.text
+                    self._held[piece.call].append(piece.text)
                 case Finished():
                     yield from self._whole()
                     yield piece
@@ -126,8 +126,8 @@ class ToolRestorer:
                     yield piece
 
     def _whole(self) -> Iterator[Piece]:
-        for call, text in self._held.items():
-            yield ArgumentsPiece(call, _unwrapped(text))
+        for call, texts in self._held.items():
+            yield ArgumentsPiece(call, _unwrapped("".join(texts)))
         self._held.clear()
 
 

@@ -41,3 +41,9 @@ def test_at_the_end_each_block_has_all_of_its_own() -> None:
 
 def test_what_comes_after_its_call_was_whole_is_left_out() -> None:
     assert sequenced(A, args(0, "{}"), TextPiece("x"), args(0, " "), END) == [A, args(0, "{}"), TextPiece("x"), END]
+
+
+def test_arguments_that_look_whole_again_and_again_are_not_read_for_ever() -> None:
+    """Each look reads all of them: a million closing braces would take days."""
+    hostile = [args(0, "{" + "}" * 2) for _ in range(2_000)]
+    assert sequenced(A, args(0, "{"), B, *hostile, args(1, "{}"), END)[-3:] == [B, args(1, "{}"), END]

@@ -28,7 +28,7 @@ class MessagesStreamParser:
 
     def __init__(self) -> None:
         self._calls: dict[int | None, int] = {}  # by the index of their block
-        self._thoughts: dict[int | None, str] = {}  # the signature of each open one
+        self._thoughts: dict[int | None, list[str]] = {}  # the signature of each open one
         self.is_complete = False
         self.is_over = False
 
@@ -54,7 +54,7 @@ class MessagesStreamParser:
             case "content_block_start":
                 yield from self._start(key_in(body, "index"), _inner(body, "content_block"))
             case "content_block_stop" if key_in(body, "index") in self._thoughts:
-                signature = self._thoughts.pop(key_in(body, "index"))
+                signature = "".join(self._thoughts.pop(key_in(body, "index")))
                 yield ReasoningEnd(signature, Api.ANTHROPIC_MESSAGES if signature else None)
             case "message_delta":
                 yield Counted(counts_of(body.get("usage")))
@@ -75,7 +75,7 @@ class MessagesStreamParser:
                 if block.get("input"):
                     yield ArgumentsPiece(call, dumps(block["input"]).decode())
             case "thinking":
-                self._thoughts[index] = text_in(block, "signature")
+                self._thoughts[index] = [text_in(block, "signature")]
                 if thought := text_in(block, "thinking"):
                     yield ReasoningPiece(thought)
             case "redacted_thinking":
@@ -92,7 +92,7 @@ class MessagesStreamParser:
             case "thinking_delta" if text := text_in(delta, "thinking"):
                 yield ReasoningPiece(text)
             case "signature_delta" if index in self._thoughts:
-                self._thoughts[index] += text_in(delta, "signature")
+                self._thoughts[index].append(text_in(delta, "signature"))
 
 
 def _inner(body: Json, name: str) -> Json:

@@ -96,7 +96,7 @@ class _Calls:
     def __init__(self) -> None:
         self._by_key: dict[int | str, int] = {}
         self._ids: list[str] = []
-        self._waiting: dict[int, str] = {}  # arguments of calls whose name has not come yet
+        self._waiting: dict[int, list[str]] = {}  # arguments of calls whose name has not come yet
         self._last = -1
 
     @property
@@ -109,20 +109,20 @@ class _Calls:
         number = self._number(call, position, has_name=bool(function.get("name")))
         if number == len(self._ids):
             self._ids.append(text_in(call, "id") or call_id(answer_id, number))
-            self._waiting[number] = ""
+            self._waiting[number] = []
         self._last = number
         text = arguments_of(function.get("arguments", function.get("input")))
         if number not in self._waiting:
             if text:
                 yield ArgumentsPiece(number, text)
             return
-        self._waiting[number] += text
+        self._waiting[number].append(text)
         if name := text_in(function, "name"):
             yield from self._begin(number, name, is_free_form="custom" in call)
 
     def _begin(self, number: int, name: str, *, is_free_form: bool) -> Iterator[Piece]:
         yield ToolBegun(number, self._ids[number], name, is_free_form)
-        if text := self._waiting.pop(number):
+        if text := "".join(self._waiting.pop(number)):
             yield ArgumentsPiece(number, text)
 
     def _number(self, call: Json, position: int, *, has_name: bool) -> int:
