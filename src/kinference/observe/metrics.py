@@ -1,13 +1,17 @@
 """Every metric's name, kind, help and labels, in one table, and the registry behind them."""
 
-from collections.abc import Sequence
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeAlias
+from itertools import accumulate
+from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-
-Series: TypeAlias = Counter | Gauge | Histogram
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
 
 LABEL_VALUES_MAX = 256
 """Distinct values of one label; what comes after is counted under `other` (names sent by clients are unbounded)."""
@@ -105,57 +109,63 @@ TABLE: tuple[Metric, ...] = (
 )
 
 
-class Metrics:
+class _Series:
+    """One metric's numbers under one set of label values. Plain numbers: all of it happens on one thread."""
+
+    __slots__ = ("buckets", "created", "edges", "value")
+
+    def __init__(self, edges: Sequence[float]) -> None:
+        self.value = 0.0
+        """The count, what a gauge shows, or the sum of the durations."""
+        self.edges = edges
+        self.buckets = [0] * (len(edges) + 1)
+        self.created = time.time()
+
+
+class Metrics(Collector):
     """The metrics of one process, made from the table. A metric outside the table cannot be recorded."""
 
     def __init__(self, table: Sequence[Metric] = TABLE) -> None:
-        self._registry = CollectorRegistry()
-        self._by_metric: dict[Metric, Series] = {row: self._build(row) for row in table}
-        self._by_labels: dict[tuple[str, ...], Series] = {}
+        self._by_metric: dict[Metric, dict[tuple[str, ...], _Series]] = {row: {} for row in table}
+        self._by_labels: dict[tuple[str, ...], _Series] = {}
         self._seen: dict[tuple[Metric, int], set[str]] = {}
-
-    def _build(self, row: Metric) -> Series:
-        match row.kind:
-            case Kind.COUNTER:
-                return Counter(row.name, row.help, row.labels, registry=self._registry)
-            case Kind.GAUGE:
-                return Gauge(row.name, row.help, row.labels, registry=self._registry)
-            case Kind.HISTOGRAM:
-                return Histogram(row.name, row.help, row.labels, registry=self._registry, buckets=row.buckets)
+        for row in table:
+            if not row.labels:
+                self._series(row, ())
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
 
     def count(self, metric: Metric, *labels: str, amount: float = 1) -> None:
         """Add to a counter."""
-        series = self._series(metric, labels)
-        assert isinstance(series, Counter)
-        series.inc(amount)
+        assert metric.kind is Kind.COUNTER
+        self._series(metric, labels).value += amount
 
     def gauge(self, metric: Metric, value: float, *labels: str) -> None:
         """Set a gauge."""
-        series = self._series(metric, labels)
-        assert isinstance(series, Gauge)
-        series.set(value)
+        assert metric.kind is Kind.GAUGE
+        self._series(metric, labels).value = value
 
     def time(self, metric: Metric, seconds: float, *labels: str) -> None:
         """Put one duration into a histogram."""
+        assert metric.kind is Kind.HISTOGRAM
         series = self._series(metric, labels)
-        assert isinstance(series, Histogram)
-        series.observe(seconds)
+        series.value += seconds
+        series.buckets[bisect_left(series.edges, seconds)] += 1
 
-    def _series(self, metric: Metric, labels: tuple[str, ...]) -> Series:
+    def _series(self, metric: Metric, labels: tuple[str, ...]) -> _Series:
         key = (metric.name, *labels)  # a metric's own hash goes through all of its fields
         series = self._by_labels.get(key)
         return self._find(metric, labels, key) if series is None else series
 
-    def _find(self, metric: Metric, labels: tuple[str, ...], key: tuple[str, ...]) -> Series:
-        parent = self._by_metric[metric]
-        if not labels:
-            series = parent
-        else:
-            bounded = tuple(self._bounded(metric, place, value) for place, value in enumerate(labels))
-            series = parent.labels(*bounded)
-            if bounded != labels:
-                return series  # what is unbounded is not kept
-        self._by_labels[key] = series
+    def _find(self, metric: Metric, labels: tuple[str, ...], key: tuple[str, ...]) -> _Series:
+        known = self._by_metric[metric]
+        assert len(labels) == len(metric.labels), "a value for each label"
+        bounded = tuple(self._bounded(metric, place, value) for place, value in enumerate(labels))
+        series = known.get(bounded)
+        if series is None:
+            series = known[bounded] = _Series(metric.buckets)
+        if bounded == labels:  # what is unbounded is not kept
+            self._by_labels[key] = series
         return series
 
     def _bounded(self, metric: Metric, place: int, value: str) -> str:
@@ -172,3 +182,35 @@ class Metrics:
     def exposition(self) -> bytes:
         """The Prometheus text page."""
         return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Family]:
+        """Every metric, as the library that writes the page wants it."""
+        for row, known in self._by_metric.items():
+            yield _FAMILIES[row.kind](row, known)
+
+
+def _counters(row: Metric, known: Mapping[tuple[str, ...], _Series]) -> Family:
+    family = CounterMetricFamily(row.name, row.help, labels=row.labels)
+    for labels, series in known.items():
+        family.add_metric(labels, series.value, created=series.created)
+    return family
+
+
+def _gauges(row: Metric, known: Mapping[tuple[str, ...], _Series]) -> Family:
+    family = GaugeMetricFamily(row.name, row.help, labels=row.labels)
+    for labels, series in known.items():
+        family.add_metric(labels, series.value)
+    return family
+
+
+def _histograms(row: Metric, known: Mapping[tuple[str, ...], _Series]) -> Family:
+    family = HistogramMetricFamily(row.name, row.help, labels=row.labels)
+    edges = [*map(str, row.buckets), "+Inf"]
+    for labels, series in known.items():
+        buckets = list(zip(edges, accumulate(map(float, series.buckets)), strict=True))
+        family.add_metric(labels, buckets, series.value)
+        family.add_sample(f"{row.name}_created", dict(zip(row.labels, labels, strict=True)), series.created)
+    return family
+
+
+_FAMILIES: Final = {Kind.COUNTER: _counters, Kind.GAUGE: _gauges, Kind.HISTOGRAM: _histograms}

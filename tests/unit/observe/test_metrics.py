@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from kinference.observe.metrics import LABEL_CHARS_MAX, LABEL_VALUES_MAX, TABLE, Kind, Metric, Metrics
 
@@ -84,3 +85,26 @@ def test_the_names_follow_the_conventions_of_prometheus() -> None:
 def test_the_whole_table_can_be_shown() -> None:
     text = Metrics().exposition().decode()
     assert all(f"# HELP {metric.name}" in text for metric in TABLE)
+
+
+def test_the_page_is_what_the_prometheus_library_itself_would_write() -> None:
+    metrics, registry = Metrics((ASKED, HELD, TOOK)), CollectorRegistry()
+    asked = Counter(ASKED.name, ASKED.help, ASKED.labels, registry=registry)
+    held, took = (
+        Gauge(HELD.name, HELD.help, registry=registry),
+        Histogram(TOOK.name, TOOK.help, buckets=TOOK.buckets, registry=registry),
+    )
+    for status in ("200", "404", "200"):
+        metrics.count(ASKED, "m", status)
+        asked.labels("m", status).inc()
+    metrics.gauge(HELD, 3)
+    held.set(3)
+    for seconds in (0.1, 0.5, 0.25, 7):
+        metrics.time(TOOK, seconds)
+        took.observe(seconds)
+    theirs = generate_latest(registry).decode().splitlines()
+    assert [_without_time(line) for line in page(metrics)] == [_without_time(line) for line in theirs]
+
+
+def _without_time(line: str) -> str:
+    return line.rpartition(" ")[0] if "_created" in line and not line.startswith("#") else line
