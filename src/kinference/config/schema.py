@@ -31,6 +31,18 @@ class Access(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Tls:
+    """Certificates of every port. The files are read again when they change."""
+
+    cert: str = field(metadata=about("PEM file of our certificate, with the chain up to its authority."))
+    key: str = field(metadata=about("PEM file of its key, without a passphrase."))
+    client_ca: str | None = field(
+        default=None,
+        metadata=about("PEM file of the authorities of callers, who need a certificate then, on every port."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Listen:
     """Where the planes listen."""
 
@@ -44,6 +56,14 @@ class Listen:
         default=HostPort("127.0.0.1", 9090),
         metadata=about("HTTP address of metrics, health and the admin API; port 0 takes a free one."),
     )
+    tls: Tls | None = field(
+        default=None, metadata=about("TLS on all three, by --wire own; absent: none, in clear text.")
+    )
+
+    @property
+    def is_mutual(self) -> bool:
+        """Whether whoever connects has shown a certificate."""
+        return self.tls is not None and self.tls.client_ca is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from kinference.picker.limits import PickerLimits
 from kinference.picker.service import picker_service
 from kinference.picker.timer import ReclaimTimer
 from kinference.ports import Clock, Upstream
+from kinference.runtime.certificates import Certificates, certificates
 from kinference.runtime.clock import SystemClock
 from kinference.runtime.control import Control
 from kinference.runtime.directory import FleetDirectory
@@ -55,6 +56,7 @@ class Parts:
     watcher: FleetWatcher
     timer: ReclaimTimer
     wire: Wire
+    certificates: Certificates | None
 
 
 def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
@@ -65,7 +67,18 @@ def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
     apply(config, router, fleet)
     desk = Desk(router, picker_limits(config), clock, metrics, SystemRandom())
     watcher = FleetWatcher(fleet, upstream, clock, Random(config.routing.seed))
-    return Parts(clock, metrics, fleet, router, desk, upstream, watcher, ReclaimTimer(desk, clock), wire)
+    return Parts(
+        clock,
+        metrics,
+        fleet,
+        router,
+        desk,
+        upstream,
+        watcher,
+        ReclaimTimer(desk, clock),
+        wire,
+        certificates(config, wire),
+    )
 
 
 def picker_limits(config: Config) -> PickerLimits:
@@ -142,8 +155,10 @@ def build_admin(parts: Parts, control: Control) -> Admin:
 def build_servers(config: Config, parts: Parts, control: Control, gateway: Handler) -> Servers:
     """One server a port; the control plane's service stands beside the picker's."""
     address, chunk_bytes_max = str(config.listen.picker), config.limits.chunk_max_bytes
+    services = [picker_service(parts.desk), control.service]
+    grpc, http = (parts.certificates.grpc, parts.certificates.http) if parts.certificates else (None, None)
     return Servers(
-        picker=rpc_server(parts.wire, address, [picker_service(parts.desk), control.service], chunk_bytes_max),
-        gateway=http_server(parts.wire, gateway, parts.clock),
-        admin=http_server(parts.wire, build_admin(parts, control).handle, parts.clock),
+        picker=rpc_server(parts.wire, address, services, chunk_bytes_max, grpc),
+        gateway=http_server(parts.wire, gateway, parts.clock, http),
+        admin=http_server(parts.wire, build_admin(parts, control).handle, parts.clock, http),
     )

@@ -20,16 +20,19 @@ def refuse_exposure(config: Config, *, insecure: bool) -> None:
 
 def _exposed(config: Config) -> Iterator[ConfigError]:
     listen = config.listen
-    if not listen.gateway.is_loopback and (config.allows_unauthenticated or not config.gateway.keys):
+    serves_strangers = config.allows_unauthenticated and not listen.is_mutual
+    serves_nobody = not config.allows_unauthenticated and not config.gateway.keys
+    if not listen.gateway.is_loopback and (serves_strangers or serves_nobody):
         yield ConfigError(
             "listen.gateway",
             f"{listen.gateway} can be reached from outside this machine and the gateway asks for no credential",
             "set gateway.keys and leave gateway.unauthenticated at reject, listen on 127.0.0.1, or pass --insecure",
         )
     for name, address in (("picker", listen.picker), ("admin", listen.admin)):
-        if not address.is_loopback:
+        if not address.is_loopback and not listen.is_mutual:
             yield ConfigError(
                 f"listen.{name}",
                 f"{address} can be reached from outside this machine and the {name} port asks for no credential",
-                "listen on 127.0.0.1, or pass --insecure where a network policy or a mesh guards the port",
+                "set listen.tls.client_ca, listen on 127.0.0.1, or pass --insecure where a network policy or a mesh "
+                "guards the port",
             )

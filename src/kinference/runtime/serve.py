@@ -64,7 +64,8 @@ def ready_line(service: Service) -> str:
             (listen.admin, ports.admin),
         )
     )
-    return f"kinference: ready, picker {picker}, gateway http://{gateway}, admin http://{admin}"
+    scheme = "http" if listen.tls is None else "https"
+    return f"kinference: ready, picker {picker}, gateway {scheme}://{gateway}, admin {scheme}://{admin}"
 
 
 def _reloads(service: Service, options: ServeOptions, hangup: asyncio.Event) -> list[Coroutine[None, None, None]]:

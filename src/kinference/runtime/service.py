@@ -118,12 +118,14 @@ async def running(config: Config, wire: Wire = Wire.LIBRARY) -> AsyncIterator[Se
         stack.push_async_callback(service.drain, 0)
         await service.listen()
         background = await stack.enter_async_context(asyncio.TaskGroup())
-        works = (
+        works = [
             parts.watcher.run(),
             parts.timer.run(),
             control.backends.run(),
             watch_lag(parts.clock, parts.metrics),
-        )
+        ]
+        if parts.certificates is not None:
+            works.append(parts.certificates.run())
         for work in works:
             stack.callback(background.create_task(work).cancel)
         yield service

@@ -15,6 +15,7 @@ from kinference.wire.grpcio_server import GrpcioLimits, GrpcioServer
 from kinference.wire.http1.server import Http1Server
 from kinference.wire.http1.upstream import Http1Upstream
 from kinference.wire.rpc import RpcService
+from kinference.wire.tls import ServerTls
 
 RpcServer: TypeAlias = GrpcServer | GrpcioServer
 
@@ -26,9 +27,9 @@ class Wire(Enum):
     LIBRARY = "library"
 
 
-def http_server(wire: Wire, handler: Handler, clock: Clock) -> HttpServer:
-    """A server for one port."""
-    return Http1Server(handler, clock) if wire is Wire.OWN else AiohttpServer(handler, clock)
+def http_server(wire: Wire, handler: Handler, clock: Clock, tls: ServerTls | None = None) -> HttpServer:
+    """A server for one port; the libraries' has no TLS."""
+    return Http1Server(handler, clock, tls=tls) if wire is Wire.OWN else AiohttpServer(handler, clock)
 
 
 def http_upstream(wire: Wire) -> AbstractAsyncContextManager[Upstream]:
@@ -36,8 +37,10 @@ def http_upstream(wire: Wire) -> AbstractAsyncContextManager[Upstream]:
     return Http1Upstream() if wire is Wire.OWN else AiohttpUpstream()
 
 
-def rpc_server(wire: Wire, address: str, services: Sequence[RpcService], chunk_bytes_max: int) -> RpcServer:
-    """A gRPC server for one address."""
+def rpc_server(
+    wire: Wire, address: str, services: Sequence[RpcService], chunk_bytes_max: int, tls: ServerTls | None = None
+) -> RpcServer:
+    """A gRPC server for one address; the libraries' has no TLS."""
     if wire is Wire.OWN:
-        return GrpcServer(address, services, GrpcLimits(chunk_bytes_max))
+        return GrpcServer(address, services, GrpcLimits(chunk_bytes_max), tls)
     return GrpcioServer(address, services, GrpcioLimits(chunk_bytes_max))

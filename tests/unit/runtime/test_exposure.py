@@ -1,6 +1,6 @@
 import pytest
 
-from kinference.config.schema import Access, ClientKey, Config, Gateway, Listen
+from kinference.config.schema import Access, ClientKey, Config, Gateway, Listen, Tls
 from kinference.config.values import HostPort, Secret
 from kinference.errors import ConfigError
 from kinference.runtime.exposure import refuse_exposure
@@ -36,6 +36,20 @@ def test_rejecting_everyone_is_refused_too_because_it_serves_nobody() -> None:
 def test_ports_without_credentials_stay_on_loopback(plane: str) -> None:
     listen = Listen(picker=EVERYWHERE) if plane == "picker" else Listen(admin=EVERYWHERE)
     with pytest.raises(ConfigError, match=rf"listen\.{plane}.*--insecure"):
+        refuse_exposure(Config(listen=listen), insecure=False)
+
+
+def test_certificates_of_callers_are_credentials_on_every_port() -> None:
+    mutual = Listen(EVERYWHERE, EVERYWHERE, EVERYWHERE, Tls("cert.pem", "key.pem", "callers.pem"))
+    refuse_exposure(Config(listen=mutual, gateway=KEYS), insecure=False)
+    refuse_exposure(Config(listen=mutual, gateway=Gateway(unauthenticated=Access.ALLOW)), insecure=False)
+    with pytest.raises(ConfigError, match=r"listen\.gateway"):
+        refuse_exposure(Config(listen=mutual), insecure=False)
+
+
+def test_our_own_certificate_alone_keeps_nobody_out() -> None:
+    listen = Listen(picker=EVERYWHERE, tls=Tls("cert.pem", "key.pem"))
+    with pytest.raises(ConfigError, match=r"listen\.picker.*client_ca"):
         refuse_exposure(Config(listen=listen), insecure=False)
 
 
