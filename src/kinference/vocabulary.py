@@ -104,3 +104,5 @@ class Need(Enum):
     SEVERAL_ANSWERS = auto()
     LOGIT_BIAS = auto()
     TOKEN_PROMPT = auto()
+
+    __hash__ = object.__hash__  # as for Api

@@ -48,24 +48,28 @@ def _geminis(conversation: bytes) -> Iterator[Need]:
 
 
 def _openais(fields: Body) -> Iterator[Need]:
-    if any(given(number) and bytes(number) != b"1" for number in (fields.n, fields.best_of)):
+    if _is_several(fields.n) or _is_several(fields.best_of):
         yield Need.SEVERAL_ANSWERS
     if given(fields.logit_bias):
         yield Need.LOGIT_BIAS
-    if any(_TOKENS.match(text) for text in (fields.prompt, fields.input)):
+    if _TOKENS.match(fields.prompt) or _TOKENS.match(fields.input):
         yield Need.TOKEN_PROMPT
+
+
+def _is_several(number: msgspec.Raw) -> bool:
+    return given(number) and bytes(number) != b"1"
 
 
 def _wants_logprobs(api: Api, fields: Body) -> bool:
     if api is Api.OPENAI_COMPLETIONS and bytes(fields.logprobs) == b"0":  # the chosen token's own is still wanted
         return True
-    return any(map(given, (fields.logprobs, fields.top_logprobs, fields.prompt_logprobs))) or (
-        b"output_text.logprobs" in bytes(fields.include)
-    )
+    if given(fields.logprobs) or given(fields.top_logprobs) or given(fields.prompt_logprobs):
+        return True
+    return given(fields.include) and b"output_text.logprobs" in bytes(fields.include)
 
 
 def _wants_structure(fields: Body) -> bool:
-    if any(given(value) and _FORMAT_TYPE.search(value) for value in (fields.response_format, fields.output_format)):
+    if _names_a_format(fields.response_format) or _names_a_format(fields.output_format):
         return True
     guided = (
         fields.structured_outputs,
@@ -76,4 +80,9 @@ def _wants_structure(fields: Body) -> bool:
     )
     if any(map(given, guided)):
         return True
-    return any(_FORMAT_TYPE.search(struct(_Text, value).format) for value in (fields.text, fields.output_config))
+    settings = (fields.text, fields.output_config)
+    return any(_names_a_format(struct(_Text, value).format) for value in settings if given(value))
+
+
+def _names_a_format(value: msgspec.Raw) -> bool:
+    return given(value) and _FORMAT_TYPE.search(value) is not None
