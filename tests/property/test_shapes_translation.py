@@ -58,7 +58,7 @@ TYPES = [
 ]
 
 texts = st.text(max_size=12)
-words = st.text(st.characters(categories=["L", "Nd", "Zs", "So"]), min_size=1, max_size=12)
+words = st.text(st.characters(categories=["L", "N", "Zs", "So"]), min_size=1, max_size=12)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | texts,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
