@@ -162,7 +162,8 @@ class GrpcSession(Http2Session[CallHead]):
             self._wake(call)
 
     def _refuse(self, stream_id: int, status: Status, message: str, http_status: int = 200) -> None:
-        self._connection.send_trailers(stream_id, refusal_head(http_status) + trailers(status, message))
+        if self._connection.is_sendable(stream_id):  # not taken back in the very read that brought it
+            self._connection.send_trailers(stream_id, refusal_head(http_status) + trailers(status, message))
 
     # --- handlers --------------------------------------------------------------------------------
 

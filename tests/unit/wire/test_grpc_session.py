@@ -413,3 +413,13 @@ async def test_more_connections_than_allowed_are_not_taken() -> None:
     assert [transport.aborted for transport in transports] == [False, True]
     for session in sessions:
         session.connection_lost(None)
+
+
+async def test_a_refused_call_that_was_taken_back_in_the_same_read_is_not_answered(sessions: Any) -> None:
+    session = sessions(echo)
+    back = frames.rst_stream(1, ErrorCode.CANCEL)
+    session.receive(session.talk.request(1, ("content-type", "text/html")) + back)
+    assert session.sent() == []
+    session.receive(session.call(3) + data(3, framed(b"hi"), end=True))
+    await turns()
+    assert session.status() == "0"

@@ -85,7 +85,8 @@ class Http2Ingress(Http2Session[HttpHead]):
 
     def _refuse(self, stream_id: int, status: int) -> None:
         block = answer_head(status, ((b"content-length", b"0"),)) + self.date() + SERVER
-        self._connection.send_trailers(stream_id, block)
+        if self._connection.is_sendable(stream_id):  # not taken back in the very read that brought it
+            self._connection.send_trailers(stream_id, block)
 
     def _on_data(self, event: DataReceived) -> None:
         found = self._open.get(event.stream_id)

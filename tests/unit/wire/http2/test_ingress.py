@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from kinference.wire.exchange import Exchange, respond
 from kinference.wire.http2.ingress import session_limits
 from kinference.wire.server_options import HttpServerOptions
@@ -65,3 +67,14 @@ async def test_connections_beyond_the_limit_are_broken_off() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         assert (await reader.read()).startswith(b"HTTP/1.1 503 ")
         writer.close()
+
+
+@pytest.mark.parametrize("path", ["*", "/"])
+async def test_a_request_taken_back_in_the_read_that_brought_it_harms_no_other(path: str) -> None:
+    async with serving(echo) as port, connected(port) as client:
+        fields = ((":method", "GET"), (":scheme", "http"), (":authority", "h"), (":path", path))
+        stream_id = client.h2.get_next_available_stream_id()
+        client.h2.send_headers(stream_id, list(fields), end_stream=True)
+        client.h2.reset_stream(stream_id, 8)
+        client.flush()
+        assert (await client.ask("GET", "/a")).body == b"/a "
