@@ -79,8 +79,7 @@ class Inbound(msgspec.Struct, frozen=True):
     """What the client speaks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(msgspec.Struct, frozen=True):
     """A resolved destination: where to send, and what beside the body."""
 
     name: str
@@ -90,8 +89,11 @@ class Leg:
     api: Api
     """What the body and its answer are written in there."""
     is_provider: bool = False
-    secret: str = field(default="", repr=False)
+    secret: str = ""
     """Our credential there, so that an answer that repeats it can be cleaned; "" when there is none."""
+
+    def __repr__(self) -> str:
+        return f"Leg({self.name!r})"  # neither the secret nor the fields, which carry it too
 
 
 def leg_to(destination: LocalTarget | ProviderTarget, inbound: Inbound, directory: Directory) -> Leg | None:

@@ -208,8 +208,7 @@ class Dispatch:
         if b'"stream"' not in whole:
             return (whole,), False
         try:
-            parsed = detect.parse(whole, self._order.inbound.path)
-            if not parsed.streaming or parsed.include_usage:
+            if not detect.lacks_usage(whole):
                 return (whole,), False
             asking = patch.set_include_usage(whole)
         except BadBody:  # the picker found no fault with it, so the destination shall judge

@@ -29,8 +29,6 @@ class Parsed(msgspec.Struct, frozen=True):
     prompt_bytes: int
     output_tokens: int | None
     streaming: bool
-    include_usage: bool
-    """The client itself asked for the stream's usage chunk."""
     needs: frozenset[Need]
     session: str
     salt: str
@@ -38,6 +36,11 @@ class Parsed(msgspec.Struct, frozen=True):
 
 class _StreamOptions(msgspec.Struct):
     include_usage: bool | None = None
+
+
+class _Streaming(msgspec.Struct):
+    stream: bool | None = None
+    stream_options: msgspec.Raw = ABSENT
 
 
 class _Metadata(msgspec.Struct):
@@ -50,6 +53,7 @@ class _Conversation(msgspec.Struct):
 
 
 _BODY = msgspec.json.Decoder(Body)
+_STREAMING = msgspec.json.Decoder(_Streaming)
 
 # Chat before completions: one path ends in the other.
 _PATHS: Final = (
@@ -93,7 +97,6 @@ def parse(body: bytes, path: str = "") -> Parsed:
         prompt_bytes=sum(map(len, prompt)),
         output_tokens=_output_tokens(fields),
         streaming=bool(fields.stream) or streams_by_path(path),
-        include_usage=_includes_usage(fields.stream_options),
         needs=frozenset(needs_of(api, fields, conversation)),
         session=_session(fields)[:SESSION_CHARS_MAX],
         salt=string(fields.cache_salt)[:SESSION_CHARS_MAX],
@@ -115,6 +118,12 @@ def model_of_path(path: str) -> str:
 def streams_by_path(path: str) -> bool:
     """Whether a path asks for a stream, as some APIs have it."""
     return path.partition("?")[0].endswith(_STREAMS)
+
+
+def lacks_usage(body: bytes) -> bool:
+    """Whether a body asks for a stream without its usage, and nothing else about it. Raises BadBody."""
+    fields = decode(_STREAMING, body)
+    return bool(fields.stream) and not struct(_StreamOptions, fields.stream_options).include_usage
 
 
 # --- which API ----------------------------------------------------------------------------------
@@ -234,7 +243,3 @@ def _session(fields: Body) -> str:
         or string(metadata.user_id)
         or string(fields.user)
     )
-
-
-def _includes_usage(stream_options: msgspec.Raw) -> bool:
-    return bool(struct(_StreamOptions, stream_options).include_usage)

@@ -301,7 +301,7 @@ async def test_g13_usage_is_asked_for_where_a_streaming_client_did_not(api: Api)
         (STREAMING.replace(b"true", b"false"), Api.OPENAI_CHAT),
         (STREAMING.replace(b"true", b'true,"stream_options":{"include_usage":true}'), Api.OPENAI_CHAT),
         (STREAMING, Api.ANTHROPIC_MESSAGES),
-        (STREAMING.replace(b'"model":"m",', b""), Api.OPENAI_CHAT),
+        (STREAMING.replace(b"true", b'"yes"'), Api.OPENAI_CHAT),
         (STREAMING, Api.OPENAI_RESPONSES),
         (STREAMING.replace(b"true", b"true" + b',"a":1' * 5_000), Api.OPENAI_CHAT),  # too much to change anything in it
     ],

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kinference.shapes.detect import MODEL_CHARS_MAX, SESSION_CHARS_MAX, Parsed, api_of_path, parse
+from kinference.shapes.detect import MODEL_CHARS_MAX, SESSION_CHARS_MAX, Parsed, api_of_path, lacks_usage, parse
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api, Need
 
@@ -228,11 +228,30 @@ def test_the_wanted_output_is_read(fields: dict[str, Any], tokens: int | None) -
     assert chat(**fields).output_tokens == tokens
 
 
-def test_streaming_and_its_usage_are_read() -> None:
+def test_streaming_is_read() -> None:
     assert not chat().streaming
-    streaming = chat(stream=True, stream_options={"include_usage": True})
-    assert (streaming.streaming, streaming.include_usage) == (True, True)
-    assert not chat(stream=True, stream_options={"include_usage": False}).include_usage
+    assert chat(stream=True).streaming
+
+
+@pytest.mark.parametrize(
+    ("fields", "lacks"),
+    [
+        ({}, False),
+        ({"stream": None, "stream_options": {}}, False),
+        ({"stream": True}, True),
+        ({"stream": True, "stream_options": None}, True),
+        ({"stream": True, "stream_options": {"include_usage": False}}, True),
+        ({"stream": True, "stream_options": {"include_usage": "yes"}}, True),
+        ({"stream": True, "stream_options": {"include_usage": True}}, False),
+    ],
+)
+def test_a_stream_without_its_usage_is_told(fields: dict[str, Any], lacks: bool) -> None:
+    assert lacks_usage(body(messages=HELLO, **fields)) is lacks
+
+
+def test_what_is_no_body_tells_nothing_of_usage() -> None:
+    with pytest.raises(BadBody):
+        lacks_usage(b'{"stream":1}')
 
 
 @pytest.mark.parametrize(
