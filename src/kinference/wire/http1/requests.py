@@ -109,7 +109,8 @@ class RequestReader:
         """Go on as HTTP/1.1, which a server may: the parser alone would take the body for another protocol's bytes."""
         self._parser = httptools.HttpRequestParser(self)
         self._replays_head = True
-        return self.feed(b"POST / HTTP/1.1\r\n" + self._framing + b"\r\n" + rest)
+        ending = b"connection: close\r\n" if self._is_last else b""
+        return self.feed(b"POST / HTTP/1.1\r\n" + self._framing + ending + b"\r\n" + rest)
 
     # --- called by the parser --------------------------------------------------------------------
 

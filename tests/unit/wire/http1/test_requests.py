@@ -82,6 +82,13 @@ def test_an_offer_to_upgrade_is_passed_over_and_the_body_read_all_the_same(body:
     assert [type(event) for event in rest] == [RequestHead, End]
 
 
+def test_nothing_is_read_after_a_last_request_that_offered_to_upgrade() -> None:
+    raw = b"GET / HTTP/1.0\r\nconnection: upgrade\r\nupgrade: h2c\r\ncontent-length: 2\r\n\r\nhi"
+    one = reader()
+    assert [type(event) for event in one.feed(raw + GET)] == [RequestHead, bytes, End]
+    assert one.is_over
+
+
 SMUGGLED = b"\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nhost: h\r\n\r\n"
 
 
