@@ -3,7 +3,15 @@
 from enum import Enum, IntEnum, auto
 
 
-class Api(Enum):
+class Keyed(Enum):
+    """An enum whose members are looked up by identity, for those that every request looks up: an enum's own hash goes
+    through the member's name, in Python.
+    """
+
+    __hash__ = object.__hash__
+
+
+class Api(Keyed):
     """The shape of a request body, and so the API that an answer is written in."""
 
     OPENAI_CHAT = "openai_chat"
@@ -17,8 +25,6 @@ class Api(Enum):
     VERTEX_ANTHROPIC = "vertex_anthropic"
     VERTEX_GEMINI = "vertex_gemini"
     VERTEX_OPENAI = "vertex_openai"
-
-    __hash__ = object.__hash__  # an enum's own goes through its name, in Python, for every look-up
 
     @property
     def shape(self) -> "Api":
@@ -93,7 +99,7 @@ class AbortReason(IntEnum):
     BACKEND_UNAUTHORIZED = 4
 
 
-class Need(Enum):
+class Need(Keyed):
     """A capability that a request asks of whoever serves it."""
 
     VISION = auto()
@@ -104,5 +110,3 @@ class Need(Enum):
     SEVERAL_ANSWERS = auto()
     LOGIT_BIAS = auto()
     TOKEN_PROMPT = auto()
-
-    __hash__ = object.__hash__  # as for Api

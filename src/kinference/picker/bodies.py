@@ -8,7 +8,7 @@ Pick that names a provisional id proves that its caller read the reply, so it ta
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import auto
 from itertools import islice
 from random import Random
 
@@ -18,18 +18,19 @@ from kinference.picker.account import Account
 from kinference.picker.limits import EXPIRE_AT_ONCE, PickerLimits
 from kinference.picker.numbering import draw_id
 from kinference.picker.timeline import Timeline
+from kinference.vocabulary import Keyed
 from kinference.wire.pieces import Pieces
 
 TOMBSTONES_LATE: Seconds = 10.0
 
 
-class State(Enum):
+class State(Keyed):
     OPEN = auto()
     PROVISIONAL = auto()
     STORED = auto()
 
 
-class Event(Enum):
+class Event(Keyed):
     FINISH = auto()
     COMMIT = auto()
 
@@ -112,8 +113,9 @@ class Bodies:
         self._check_room(length)
 
     def _check_room(self, wanted: int) -> None:
-        if wanted > self._account.free:
-            self._make_room(wanted)
+        if wanted <= self._account.free:
+            return
+        self._make_room(wanted)
         if wanted > self._account.free:
             raise BudgetExceeded(f"the server's buffer of {self._account.budget} bytes is full")
 

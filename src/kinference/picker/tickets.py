@@ -13,7 +13,7 @@ A pull may outlive its ticket: a final report does not cut the last bytes short.
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import auto
 from itertools import islice
 from random import Random
 
@@ -24,9 +24,10 @@ from kinference.picker.flow import Flow
 from kinference.picker.limits import EXPIRE_AT_ONCE, PickerLimits
 from kinference.picker.numbering import draw_id
 from kinference.picker.timeline import Timeline
+from kinference.vocabulary import Keyed
 
 
-class State(Enum):
+class State(Keyed):
     """Of a ticket's bytes."""
 
     UNPULLED = auto()
@@ -34,7 +35,7 @@ class State(Enum):
     GONE = auto()
 
 
-class Event(Enum):
+class Event(Keyed):
     PULL = auto()
     RELEASE = auto()
 
