@@ -19,7 +19,7 @@ from kinference.sandbox.router import SandboxRouter
 from kinference.sandbox.routes import RouteTable
 from kinference.sandbox.routes_file import read_routes
 from kinference.sandbox.tunnel import Tunnels
-from kinference.wire.http1.server import Http1Server
+from kinference.wire.http_server import OwnHttpServer
 
 INTERVAL_VARIABLE = "OPENSHELL_ROUTE_REFRESH_INTERVAL_SECS"
 TOKEN_VARIABLE, TOKEN_FILE_VARIABLE = "OPENSHELL_SANDBOX_TOKEN", "OPENSHELL_SANDBOX_TOKEN_FILE"
@@ -54,7 +54,7 @@ async def sandbox_router(options: SandboxOptions) -> AsyncIterator[SandboxPorts]
         table = RouteTable(read_routes(options.routes_file, options.variables) if options.routes_file else ())
         router = SandboxRouter(table, upstream)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kinference-")))
-        inner, plain = (Http1Server(router.handle, SystemClock()) for _ in range(2))
+        inner, plain = (OwnHttpServer(router.handle, SystemClock()) for _ in range(2))
         for server in (inner, plain):
             stack.push_async_callback(server.close)
         await inner.start_unix(str(folder / "http"))

@@ -12,8 +12,8 @@ from kinference.wire.exchange import Handler, HttpServer
 from kinference.wire.grpc_server import GrpcServer
 from kinference.wire.grpc_session import GrpcLimits
 from kinference.wire.grpcio_server import GrpcioLimits, GrpcioServer
-from kinference.wire.http1.server import Http1Server
 from kinference.wire.http1.upstream import Http1Upstream
+from kinference.wire.http_server import OwnHttpServer
 from kinference.wire.rpc import RpcService
 from kinference.wire.tls import ServerTls
 
@@ -29,7 +29,7 @@ class Wire(Enum):
 
 def http_server(wire: Wire, handler: Handler, clock: Clock, tls: ServerTls | None = None) -> HttpServer:
     """A server for one port; the libraries' has no TLS."""
-    return Http1Server(handler, clock, tls=tls) if wire is Wire.OWN else AiohttpServer(handler, clock)
+    return OwnHttpServer(handler, clock, tls=tls) if wire is Wire.OWN else AiohttpServer(handler, clock)
 
 
 def http_upstream(wire: Wire) -> AbstractAsyncContextManager[Upstream]:

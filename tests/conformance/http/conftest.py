@@ -11,13 +11,13 @@ from kinference.ports import Upstream
 from kinference.wire.aiohttp_server import AiohttpServer
 from kinference.wire.aiohttp_upstream import AiohttpUpstream
 from kinference.wire.exchange import Handler
-from kinference.wire.http1.server import Http1Server
 from kinference.wire.http1.upstream import Http1Upstream
+from kinference.wire.http_server import OwnHttpServer
 from kinference.wire.server_options import HttpServerOptions
 from tests.conformance.http.carriers import Carrier, HttpServer, RealClock, Serving
 
 LIBRARY = Carrier(AiohttpServer, AiohttpUpstream)
-OWN = Carrier(Http1Server, Http1Upstream)
+OWN = Carrier(OwnHttpServer, Http1Upstream)
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -10,7 +10,7 @@ import pytest
 
 from kinference.errors import ClientGone
 from kinference.wire.exchange import Exchange, Handler, respond
-from kinference.wire.http1.server import Http1Server
+from kinference.wire.http_server import OwnHttpServer
 from kinference.wire.server_options import HttpServerOptions
 from tests.conformance.http.carriers import RealClock
 from tests.unit.wire.http2.client import Client, connected
@@ -18,7 +18,7 @@ from tests.unit.wire.http2.client import Client, connected
 
 @asynccontextmanager
 async def serving(handler: Handler, options: HttpServerOptions | None = None) -> AsyncIterator[int]:
-    server = Http1Server(handler, RealClock(), options)
+    server = OwnHttpServer(handler, RealClock(), options)
     port = await server.start("127.0.0.1", 0)
     try:
         yield port
@@ -402,7 +402,7 @@ async def test_draining_finishes_what_is_in_flight_and_closes_the_idle() -> None
         await release.wait()
         await respond(exchange, 200, body, b"text/plain")
 
-    server = Http1Server(handler, RealClock())
+    server = OwnHttpServer(handler, RealClock())
     port = await server.start("127.0.0.1", 0)
     async with connected(port) as idle, connected(port) as client, asyncio.TaskGroup() as group:
         await idle.read()
@@ -430,7 +430,7 @@ async def test_draining_cancels_what_outlives_its_time() -> None:
         finally:
             cancelled.set()
 
-    server = Http1Server(handler, RealClock())
+    server = OwnHttpServer(handler, RealClock())
     port = await server.start("127.0.0.1", 0)
     async with connected(port) as client:
         client.send()

@@ -8,11 +8,11 @@ from kinference.gateway.options import GatewayOptions
 from kinference.vocabulary import Api
 from kinference.wire.aiohttp_server import AiohttpServer
 from kinference.wire.aiohttp_upstream import AiohttpUpstream
-from kinference.wire.http1.server import Http1Server
 from kinference.wire.http1.upstream import Http1Upstream
+from kinference.wire.http_server import OwnHttpServer
 from tests.integration.gateway.harness import Carrier, MakeGateway, Rig, gateway_on
 
-LIBRARY, OWN = Carrier(AiohttpServer, AiohttpUpstream), Carrier(Http1Server, Http1Upstream)
+LIBRARY, OWN = Carrier(AiohttpServer, AiohttpUpstream), Carrier(OwnHttpServer, Http1Upstream)
 
 
 @pytest.fixture(params=[LIBRARY, OWN], ids=["aiohttp", "own"])

@@ -9,8 +9,8 @@ from kinference.wire.aiohttp_upstream import AiohttpUpstream
 from kinference.wire.exchange import Exchange
 from kinference.wire.grpc_server import GrpcServer
 from kinference.wire.grpcio_server import GrpcioServer
-from kinference.wire.http1.server import Http1Server
 from kinference.wire.http1.upstream import Http1Upstream
+from kinference.wire.http_server import OwnHttpServer
 
 
 async def nobody(_exchange: Exchange) -> None:
@@ -20,7 +20,7 @@ async def nobody(_exchange: Exchange) -> None:
 @pytest.mark.parametrize(
     ("wire", "server", "upstream", "rpc"),
     [
-        (Wire.OWN, Http1Server, Http1Upstream, GrpcServer),
+        (Wire.OWN, OwnHttpServer, Http1Upstream, GrpcServer),
         (Wire.LIBRARY, AiohttpServer, AiohttpUpstream, GrpcioServer),
     ],
 )

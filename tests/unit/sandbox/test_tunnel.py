@@ -11,7 +11,7 @@ from kinference.runtime.clock import SystemClock
 from kinference.sandbox.authority import HOST, Authority
 from kinference.sandbox.tunnel import HEAD_BYTES_MAX, Tunnels, is_ours
 from kinference.wire.exchange import Exchange, respond
-from kinference.wire.http1.server import Http1Server
+from kinference.wire.http_server import OwnHttpServer
 
 CONNECT = b"CONNECT inference.local:443 HTTP/1.1\r\nhost: inference.local:443\r\n\r\n"
 
@@ -38,7 +38,7 @@ async def proxy(tmp_path: Path) -> AsyncIterator[Proxy]:
         body = b"".join([chunk async for chunk in exchange.body()])
         await respond(exchange, 200, exchange.path.encode() + body, b"text/plain")
 
-    server = Http1Server(echo, SystemClock())
+    server = OwnHttpServer(echo, SystemClock())
     await server.start_unix(str(tmp_path / "http"))
     authority = Authority()
     tunnels = Tunnels(authority.server_context(), tmp_path / "http")

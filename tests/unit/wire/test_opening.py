@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from kinference.wire.http1.server import Http1Server
 from kinference.wire.http2.frames import PREFACE
+from kinference.wire.http_server import OwnHttpServer
 from kinference.wire.tls import HTTP, ServerTls, TlsFiles
 from tests.unit.wire.certificates import self_signed
 from tests.unit.wire.http1.serving import GET, RealClock, answer, echo, serving
@@ -47,7 +47,7 @@ async def test_what_only_begins_like_the_preface_is_malformed(first: bytes) -> N
 
 @pytest.mark.parametrize("first", [b"", b"PRI * "])
 async def test_a_connection_that_ends_before_it_was_known_is_forgotten(first: bytes) -> None:
-    server = Http1Server(echo, RealClock())
+    server = OwnHttpServer(echo, RealClock())
     port = await server.start("127.0.0.1", 0)
     async with connected_in_clear(port) as (reader, writer):
         writer.write(first)
@@ -59,7 +59,7 @@ async def test_a_connection_that_ends_before_it_was_known_is_forgotten(first: by
 @pytest.mark.parametrize(("offered", "version"), [(["h2", "http/1.1"], "h2"), (["http/1.1"], "http/1.1"), ([], None)])
 async def test_over_tls_the_handshake_decides(tmp_path: Path, offered: list[str], version: str | None) -> None:
     pair = self_signed(tmp_path, "server")
-    server = Http1Server(echo, RealClock(), tls=ServerTls(TlsFiles(pair.certificate, pair.key), HTTP))
+    server = OwnHttpServer(echo, RealClock(), tls=ServerTls(TlsFiles(pair.certificate, pair.key), HTTP))
     port = await server.start("127.0.0.1", 0)
     tls = ssl.create_default_context(cafile=str(pair.certificate))
     if offered:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kinference.wire.exchange import Exchange, Handler, respond
-from kinference.wire.http1.server import Http1Server
+from kinference.wire.http_server import OwnHttpServer
 from kinference.wire.server_options import HttpServerOptions
 
 GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
@@ -28,7 +28,7 @@ async def echo(exchange: Exchange) -> None:
 
 @asynccontextmanager
 async def serving(handler: Handler = echo, options: HttpServerOptions | None = None) -> AsyncIterator[int]:
-    server = Http1Server(handler, RealClock(), options)
+    server = OwnHttpServer(handler, RealClock(), options)
     port = await server.start("127.0.0.1", 0)
     try:
         yield port

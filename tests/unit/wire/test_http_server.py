@@ -1,16 +1,24 @@
 """Where the server listens, and how it stops."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
+import uvloop
+
 from kinference.wire.exchange import Exchange
-from kinference.wire.http1.server import Http1Server
+from kinference.wire.http_server import OwnHttpServer
 from tests.unit.wire.http1.serving import GET, RealClock, answer, connected, echo
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Both loops: their transports differ in more than speed."""
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 async def test_a_unix_socket_is_served(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
-    server = Http1Server(echo, RealClock())
+    server = OwnHttpServer(echo, RealClock())
     await server.start_unix(path)
     reader, writer = await asyncio.open_unix_connection(path)
     writer.write(GET)
@@ -26,7 +34,7 @@ async def test_ipv6_is_served_and_the_peer_told() -> None:
         peers.append(exchange.peer)
         await echo(exchange)
 
-    server = Http1Server(handler, RealClock())
+    server = OwnHttpServer(handler, RealClock())
     port = await server.start("::1", 0)
     reader, writer = await asyncio.open_connection("::1", port)
     writer.write(GET)
@@ -44,7 +52,7 @@ async def test_a_handler_that_is_cut_short_after_its_head_leaves_no_whole_answer
         started.set()
         await asyncio.Event().wait()
 
-    server = Http1Server(handler, RealClock())
+    server = OwnHttpServer(handler, RealClock())
     port = await server.start("127.0.0.1", 0)
     async with connected(port) as (reader, writer):
         writer.write(b"GET / HTTP/1.0\r\n\r\n")
@@ -58,7 +66,7 @@ async def test_a_handler_that_is_cut_short_after_its_head_leaves_no_whole_answer
 
 
 async def test_a_server_stops_twice_without_harm_and_before_it_starts() -> None:
-    server = Http1Server(echo, RealClock())
+    server = OwnHttpServer(echo, RealClock())
     await server.drain(1)
     await server.start("127.0.0.1", 0)
     await server.close()

@@ -15,7 +15,7 @@ _LAST_WORDS: Seconds = 1.0
 """How long a client may take to fetch what was written before its connection is broken off."""
 
 
-class Http1Server:
+class OwnHttpServer:
     """Listens, and calls the handler for each request."""
 
     def __init__(
