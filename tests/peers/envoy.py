@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.request import urlopen
@@ -22,7 +22,7 @@ def socket(port: int) -> dict[str, object]:
     return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
 
 
-def configuration(upstream_port: int) -> dict[str, object]:
+def configuration(upstream_port: int, downstream: Mapping[str, int]) -> dict[str, object]:
     router = {
         "name": "envoy.filters.http.router",
         "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
@@ -32,7 +32,7 @@ def configuration(upstream_port: int) -> dict[str, object]:
         "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "picker",
         "codec_type": "HTTP2",
-        "http2_protocol_options": WINDOWS,
+        "http2_protocol_options": dict(downstream),
         "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [route]}]},
         "http_filters": [router],
     }
@@ -54,10 +54,12 @@ def configuration(upstream_port: int) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def running_envoy(program: Path, upstream_port: int, folder: Path) -> AsyncIterator[int]:
-    """The port on which it proxies to the upstream port."""
+async def running_envoy(
+    program: Path, upstream_port: int, folder: Path, downstream: Mapping[str, int] = WINDOWS
+) -> AsyncIterator[int]:
+    """The port on which it proxies to the upstream port; `downstream` are its options of HTTP/2 there."""
     config, admin = folder / "envoy.json", folder / "admin"
-    config.write_text(json.dumps(configuration(upstream_port)))
+    config.write_text(json.dumps(configuration(upstream_port, downstream)))
     flags = ("-c", config, "--admin-address-path", admin, "--concurrency", "1", "--use-dynamic-base-id", "-l", "warn")
     process = await asyncio.create_subprocess_exec(program, *map(str, flags))
     try:

@@ -32,14 +32,14 @@ async def source(call: Call) -> None:
 
 
 @asynccontextmanager
-async def table_server() -> AsyncIterator[int]:
+async def table_server(limits: GrpcLimits = LIMITS) -> AsyncIterator[int]:
     """Its port."""
     services = [
         RpcService("table.Echo", {"Echo": echo}, inline=True),
         RpcService("table.Hold", {"Hold": hold}),
         RpcService("table.Source", {"Source": source}),
     ]
-    server = GrpcServer("127.0.0.1:0", services, LIMITS)
+    server = GrpcServer("127.0.0.1:0", services, limits)
     try:
         yield await server.start()
     finally:
