@@ -140,7 +140,7 @@ class EventPassage:
     def _watched(self, events: Sequence[Event], now: Seconds) -> Sequence[Kind]:
         """Take note of what a chunk completed."""
         kinds = [self._watcher.watch(event) for event in events]
-        self._events += sum(1 for event in events if event.data)
+        self._events += len([event for event in events if event.data])
         for _ in range(kinds.count(Kind.CONTENT)):
             if self._token_at is not None:
                 self._gaps.add((now - self._token_at) * 1000)

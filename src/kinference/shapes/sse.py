@@ -67,11 +67,11 @@ class SseReader:
         return events
 
     def _plain(self, chunk: bytes) -> list[Event]:
-        if chunk.find(b"\n\n") == len(chunk) - 2:
-            return [self._event(chunk)]
         if len(chunk) > self._event_bytes_max or (self._at_start and chunk.startswith(_BOM)):
             return [self._event(text + b"\n\n") for text in chunk[:-2].split(b"\n\n")]
         self._at_start = False
+        if chunk.startswith(b"data: ") and chunk.find(b"\n") == len(chunk) - 2:
+            return [Event("", chunk[6:-2], chunk)]
         return [
             Event("", text[6:], text + b"\n\n")
             if text.startswith(b"data: ") and b"\n" not in text  # one line of data, as nearly all are
