@@ -36,7 +36,8 @@ class Case:
     stream: int = 1
     """The one whose fate counts."""
     then: bytes = b""
-    """Sent when that stream has ended."""
+    """Sent when that stream has ended, or another one, if there is another to wait for."""
+    after: int = 0
     reply: bytes = b""
     """A frame that has to come back."""
     counts_data: bool = False

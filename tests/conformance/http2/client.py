@@ -108,19 +108,18 @@ class Client:
             async with asyncio.timeout(self._patience):
                 await _send(line, case.greeting + case.sends)
                 if case.then:
-                    await self._wait(case, ends=True, probed=False)
+                    await self._wait(case.after or case.stream)
                     await _send(line, case.then)
                 await _send(line, headers(PROBE, CALL, END_STREAM))
-                await self._wait(case, ends=case.outcome.scope is not Scope.NONE, probed=True)
+                await self._wait(PROBE, *(() if case.outcome.scope is Scope.NONE else (case.stream,)))
         if not seen.is_closed:
             await asyncio.sleep(self._settling)
 
-    async def _wait(self, case: Case, *, ends: bool, probed: bool) -> None:
-        """Until the connection is closed, or what is waited for has happened to the streams."""
+    async def _wait(self, *streams: int) -> None:
+        """Until these have ended, or the connection is closed, which follows a GOAWAY."""
         seen = self._seen
         while not seen.is_closed:
-            is_over = seen.is_over(case.stream) or not ends
-            if is_over and (seen.is_over(PROBE) or not probed) and not any(seen.goaways):
+            if all(seen.is_over(stream) for stream in streams) and not any(seen.goaways):
                 return
             await seen.changed.wait()
             seen.changed.clear()
