@@ -79,22 +79,29 @@ class RequestReader:
         events: list[Event] = []
         self._events = events
         self._quiet_bytes += len(data)
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            self._flush()
-            return [*events, *self._without_upgrade(data[upgrade.args[0] :])]
-        except httptools.HttpParserError:
-            self._flush()
-            if not self.is_over:  # what follows an announced end is nobody's business
-                self._fail(self._refusal)
-            return events
-        self._flush()
+        rest = self._parse(data)
+        while rest:
+            rest = self._parse(rest)
         if events:
             self._quiet_bytes = 0
         elif self._quiet_bytes > self._options.field_bytes_max:
             self._fail(_TOO_LARGE)
         return events
+
+    def _parse(self, data: bytes | memoryview) -> memoryview | None:
+        """Feed the parser. Returns what it has left: all behind a head that offers to upgrade."""
+        rest: memoryview | None = None
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            rest = memoryview(data)[upgrade.args[0] :]
+            self._pass_upgrade_over()
+        except httptools.HttpParserError:
+            self._flush()
+            if not self.is_over:  # what follows an announced end is nobody's business
+                self._fail(self._refusal)
+        self._flush()
+        return rest
 
     def _fail(self, refusal: Malformed) -> None:
         self._events.append(refusal)
@@ -105,12 +112,12 @@ class RequestReader:
             self._events.append(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
             self._pieces = []
 
-    def _without_upgrade(self, rest: bytes) -> list[Event]:
+    def _pass_upgrade_over(self) -> None:
         """Go on as HTTP/1.1, which a server may: the parser alone would take the body for another protocol's bytes."""
         self._parser = httptools.HttpRequestParser(self)
         self._replays_head = True
         ending = b"connection: close\r\n" if self._is_last else b""
-        return self.feed(b"POST / HTTP/1.1\r\n" + self._framing + ending + b"\r\n" + rest)
+        self._parser.feed_data(b"POST / HTTP/1.1\r\n" + self._framing + ending + b"\r\n")
 
     # --- called by the parser --------------------------------------------------------------------
 

@@ -89,6 +89,12 @@ def test_nothing_is_read_after_a_last_request_that_offered_to_upgrade() -> None:
     assert one.is_over
 
 
+def test_any_number_of_offers_to_upgrade_is_read_at_once() -> None:
+    offer = b"GET / HTTP/1.1\r\nhost: h\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"
+    events = read(offer * 2000)
+    assert [type(event) for event in events] == [RequestHead, End] * 2000
+
+
 SMUGGLED = b"\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nhost: h\r\n\r\n"
 
 
