@@ -48,8 +48,8 @@ async def serve(options: ServeOptions) -> None:
                 for task in reloads:
                     task.cancel()
         drain_timeout = service.config.limits.drain_timeout
-        _log.info("draining for at most %g s; a second signal ends it at once", drain_timeout)
         with deadly(*STOPPING):
+            _log.info("draining for at most %g s; a second signal ends it at once", drain_timeout)
             await service.drain(drain_timeout)
 
 
