@@ -82,6 +82,7 @@ class Router:
         """Choose, and count the choice in flight and in the prefix index before returning."""
         if self._roster.sync():
             self._candidates.refresh(self._rulebook)
+        self._roster.relax(now)
         if request.pool is not None and request.pool not in self._roster.pools():
             return Decision(Outcome.NO_WORKERS, unknown_pool(request.pool))
         rule = self._rulebook.tenant_rule(request.tenant)

@@ -21,10 +21,12 @@ sets equal engines apart for a while is mostly chance."""
 PRIOR_TOKENS = 4_096.0
 MS_PER_TOKEN_MIN = 1e-4
 SAMPLE_MS_MAX = 3_600_000.0
-RELAXATION = 0.02
 
 LOCAL_BASE_MS = 20.0
 LOCAL_MS_PER_TOKEN = 0.1
+LOCAL_BASE_MS_MAX = 500.0
+"""What an empty prompt takes on an idle engine is never more: the rest is waiting that nobody told of, in a host that
+is overloaded, and must not outlive it as a trait of the engine."""
 BACKEND_BASE_MS = 2_000.0
 """Far above any engine that is not overloaded: equal targets are served on our own hardware first."""
 HOLD_MS = 5_000.0
@@ -62,6 +64,7 @@ class Typical:
     """What a pool's endpoints need for one model, on the average of those that have served it."""
 
     line: Line = field(default_factory=Line)
+    base_ms_max: Milliseconds = LOCAL_BASE_MS_MAX
     samples: int = 0
 
     def learn(self, line: Line) -> None:
@@ -109,12 +112,14 @@ class Rates:
         """A request kept its place this long."""
         self.hold_ms += ERROR_SMOOTHING * (min(max(hold_ms, 0.0), SAMPLE_MS_MAX) - self.hold_ms)
 
-    def relax(self) -> None:
-        """Drift a little towards what is typical: an endpoint that once was slow and is idle since gets its chance."""
+    def relax(self, kept: float) -> None:
+        """Keep this share of what was learned and drift to what is typical by the rest: an endpoint that was slow, and
+        has had nothing to do since, gets its chance.
+        """
         if self.samples:
-            typical = self.typical.line
-            self.line.base_ms += RELAXATION * (typical.base_ms - self.line.base_ms)
-            self.line.ms_per_token += RELAXATION * (typical.ms_per_token - self.line.ms_per_token)
+            self._weight, self._x, self._y = kept * self._weight, kept * self._x, kept * self._y
+            self._xx, self._xy = kept * self._xx, kept * self._xy
+            self._fit()
 
     def _add(self, x: float, y: Milliseconds) -> None:
         self._weight = FORGETTING * self._weight + 1.0
@@ -134,7 +139,7 @@ class Rates:
         base = y - slope * x
         if base < 0.0:  # a line through the origin explains it better than time running backwards
             base, slope = 0.0, max(MS_PER_TOKEN_MIN, y / x)
-        self.line.base_ms, self.line.ms_per_token = base, slope
+        self.line.base_ms, self.line.ms_per_token = min(base, self.typical.base_ms_max), slope
 
 
 def cold_rates(typical: Typical) -> Rates:

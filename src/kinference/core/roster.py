@@ -10,8 +10,8 @@ from kinference.core.ledger import Load
 from kinference.core.policy import TargetKind
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
-from kinference.core.rates import BACKEND_BASE_MS, Line, PeakLatency, Rates, Typical, cold_rates
-from kinference.ids import Address, ObjectRef
+from kinference.core.rates import BACKEND_BASE_MS, SAMPLE_MS_MAX, Line, PeakLatency, Rates, Typical, cold_rates
+from kinference.ids import Address, ObjectRef, Seconds
 
 SMOOTHING = 0.05
 BYTES_PER_TOKEN = 4.0
@@ -20,6 +20,10 @@ OUTPUT_TOKENS = 256.0
 UNCACHED_TOKENS = 512.0
 TRUST_SMOOTHING = 0.2
 MODELS_MAX = 4_096
+RELAX_EVERY_S = 1.0
+KEPT_PER_S = 0.9
+"""Of what was learned of an endpoint, for each second that it has nothing to do."""
+FADED_S = 120.0
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -97,6 +101,7 @@ class Roster:
     def __init__(self, fleet: Fleet, index: PrefixIndex) -> None:
         self._fleet = fleet
         self._index = index
+        self._relaxed_at: Seconds = 0.0
         self._by_slot: dict[int, Destination] = {}
         self._by_backend: dict[ObjectRef, Destination] = {}
         self._typical: dict[tuple[TargetKind, ObjectRef, str], Typical] = {}
@@ -120,6 +125,18 @@ class Roster:
             self._observe(self._by_slot[endpoint.slot], endpoint)
         return changed
 
+    def relax(self, now: Seconds) -> None:
+        """Let what was learned of idle endpoints fade, by the time since the last call; seldom does anything."""
+        elapsed = now - self._relaxed_at
+        if elapsed < RELAX_EVERY_S:
+            return
+        self._relaxed_at = now
+        kept = KEPT_PER_S ** min(elapsed, FADED_S)
+        for destination in self.endpoints:
+            if destination.load.requests == 0:
+                for rates in destination.rates.values():
+                    rates.relax(kept)
+
     def pools(self) -> tuple[ObjectRef, ...]:
         """Pools served here, also empty ones."""
         return self._fleet.pools()
@@ -131,8 +148,9 @@ class Roster:
             key = (destination.kind, destination.ref, model)
             typical = self._typical.get(key)
             if typical is None:
-                line = Line() if destination.backend is None else Line(BACKEND_BASE_MS, 0.0)
-                typical = _bounded(self._typical)[key] = Typical(line)
+                local = destination.backend is None
+                typical = Typical() if local else Typical(Line(BACKEND_BASE_MS, 0.0), SAMPLE_MS_MAX)
+                _bounded(self._typical)[key] = typical
             rates = _bounded(destination.rates)[model] = cold_rates(typical)
         return rates
 
@@ -172,9 +190,6 @@ class Roster:
         if seen.kv_blocks and seen.block_tokens:
             stream_bytes = seen.kv_blocks * seen.block_tokens * fmean(one.bytes_per_token for one in traits)
             self._index.resize(endpoint.slot, int(stream_bytes / BLOCK_BYTES))
-        if destination.load.requests == 0:
-            for rates in destination.rates.values():
-                rates.relax()
 
 
 def _bounded(table: dict[Key, Value]) -> dict[Key, Value]:

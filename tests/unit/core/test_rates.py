@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kinference.core.rates import BACKEND_BASE_MS, Line, PeakLatency, Rates, Typical, cold_rates
+from kinference.core.rates import BACKEND_BASE_MS, LOCAL_BASE_MS_MAX, Line, PeakLatency, Rates, Typical, cold_rates
 
 
 def learned(base: float, slope: float, samples: int = 300, seed: int = 1) -> Rates:
@@ -71,14 +71,34 @@ def test_an_idle_slow_endpoint_drifts_back_to_what_is_typical() -> None:
     typical = Typical(Line(10.0, 0.1))
     rates = Rates(typical, Line(1_000.0, 2.0), samples=5)
     for _ in range(200):
-        rates.relax()
+        rates.relax(0.9)
     assert rates.line.base_ms == pytest.approx(10.0, rel=2.0)
+
+
+def test_what_was_learned_fades_for_good_and_not_until_the_next_sample() -> None:
+    typical = Typical(Line(10.0, 0.1))
+    rates = cold_rates(typical)
+    for _ in range(100):
+        rates.learn(1_000, 4_000.0)
+    typical.line.base_ms, typical.line.ms_per_token = 10.0, 0.1
+    for _ in range(120):
+        rates.relax(0.9)
+    assert rates.line.at(1_000) == pytest.approx(110.0, rel=0.5)
+    rates.learn(1_000, 110.0)
+    assert rates.line.at(1_000) < 500.0
+
+
+def test_waiting_that_nobody_told_of_is_no_trait_of_the_engine() -> None:
+    rates = cold_rates(Typical())
+    for tokens in range(1_000, 3_000, 20):
+        rates.learn(tokens, 6_000.0)
+    assert rates.line.base_ms <= LOCAL_BASE_MS_MAX
 
 
 def test_relaxing_a_cold_destination_changes_nothing() -> None:
     typical = Typical(Line(10.0, 0.1))
     rates = cold_rates(typical)
-    rates.relax()
+    rates.relax(0.5)
     assert (typical.line.base_ms, typical.line.ms_per_token) == (10.0, 0.1)
 
 

@@ -89,16 +89,30 @@ def test_cold_rates_follow_their_pool_and_backends_start_slow() -> None:
     assert roster.rates(roster.backends[0], "m").line.at(0) == BACKEND_BASE_MS
 
 
-def test_idle_endpoints_relax_with_every_scrape() -> None:
-    fleet, _, roster = roster_of(ONE, TWO)
+def test_what_is_known_of_an_idle_endpoint_fades_with_time_and_without_any_scrape() -> None:
+    _, _, roster = roster_of(ONE, TWO)
     slow, fast = (roster.rates(one, "m") for one in roster.endpoints)
     slow.learn(1_000, 5_000.0)
     for _ in range(20):
         fast.learn(1_000, 50.0)
     before = slow.line.at(1_000)
-    fleet.observe(POOL, ONE, Observation(0.0, 0, 0))
-    roster.sync()
-    assert slow.line.at(1_000) < before
+    roster.relax(now=60.0)
+    faded = slow.line.at(1_000)
+    assert faded < before
+    roster.relax(now=60.5)
+    assert slow.line.at(1_000) == faded, "not at every decision"
+
+
+def test_what_is_known_of_a_busy_endpoint_stays() -> None:
+    _, _, roster = roster_of(ONE, TWO)
+    busy, fast = (roster.rates(one, "m") for one in roster.endpoints)
+    roster.endpoints[0].load.requests = 1
+    busy.learn(1_000, 5_000.0)
+    for _ in range(20):
+        fast.learn(1_000, 50.0)
+    before = busy.line.at(1_000)
+    roster.relax(now=60.0)
+    assert busy.line.at(1_000) == before
 
 
 def test_model_names_without_end_are_bounded() -> None:
