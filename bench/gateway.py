@@ -4,7 +4,7 @@ Processes: an engine that answers constants at once, `kinference serve --engine`
 Direct rounds and those through each gateway alternate, so that the machine's drift falls on all alike. Ratios carry
 over to other machines, absolute figures do not.
 
-    .venv/bin/python bench/gateway.py --rounds 5 --wire own library
+    .venv/bin/python bench/gateway.py --rounds 5 --wire own grpcio
 """
 
 import argparse
@@ -252,9 +252,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each load; medians are printed")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement")
-    parser.add_argument(
-        "--wire", nargs="+", choices=("own", "library"), default=["library"], help="carriers to compare"
-    )
+    parser.add_argument("--wire", nargs="+", choices=("own", "grpcio"), default=["grpcio"], help="carriers to compare")
     parser.add_argument("--engine", metavar="PORT_FILE", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.engine:

@@ -54,7 +54,7 @@ def commands(rivals: Path | None, engine_url: str) -> dict[str, list[str]]:
     common = ["--host", "127.0.0.1", "--port", "PORT", "--prometheus-port", "OTHER", "--worker-urls", engine_url]
     common += ["--log-level", "error"]
     own = [str(Path(sys.executable).with_name("kinference")), "serve", "--log-level", "warning", "--engine", engine_url]
-    ours = {f"kinference {wire}": [*own, "--wire", wire] for wire in ("own", "library")}
+    ours = {f"kinference {wire}": [*own, "--wire", wire] for wire in ("own", "grpcio")}
     if rivals is None:
         return ours
     sglang, vllm = str(rivals / "sglang-router"), str(rivals / "vllm-router")

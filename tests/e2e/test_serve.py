@@ -39,7 +39,7 @@ def chat(client: OpenAI, text: str = "Hello", model: str = "demo") -> str:
     return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
 
-@pytest.mark.parametrize("wire", ["own", "library"])
+@pytest.mark.parametrize("wire", ["own", "grpcio"])
 def test_official_clients_stream_through_serve_without_a_file(tmp_path: Path, wire: str) -> None:
     with engine("--speed", "50") as url, serve(tmp_path, "--engine", url, "--wire", wire) as served:
         eventually(lambda: get(f"{served.admin_url}/readyz")[0] == 200)

@@ -75,6 +75,6 @@ def test_the_wire_of_the_libraries_says_that_it_serves_no_tls(tmp_path: Path) ->
     server = self_signed(tmp_path, "server")
     file = tmp_path / "kinference.yaml"
     file.write_text(CONFIGURATION.format(server=server, caller=server, url="http://127.0.0.1:1"))
-    code, output = run("serve", "--config", str(file), "--wire", "library")
+    code, output = run("serve", "--config", str(file), "--wire", "grpcio")
     assert code == 1
     assert "listen.tls: the wire of the libraries serves no TLS; pass --wire own" in output

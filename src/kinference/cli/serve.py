@@ -50,8 +50,8 @@ def add(verbs: Verbs) -> None:
     parser.add_argument(
         "--wire",
         choices=[wire.value for wire in Wire],
-        default=Wire.LIBRARY.value,
-        help="what carries requests: our own code, or the libraries it is held against; default %(default)s",
+        default=Wire.OWN.value,
+        help="what carries requests: our own code, or grpcio and aiohttp to compare; default %(default)s",
     )
     parser.add_argument(
         "--log-format",

@@ -56,9 +56,7 @@ class Listen:
         default=HostPort("127.0.0.1", 9090),
         metadata=about("HTTP address of metrics, health and the admin API; port 0 takes a free one."),
     )
-    tls: Tls | None = field(
-        default=None, metadata=about("TLS on all three, by --wire own; absent: none, in clear text.")
-    )
+    tls: Tls | None = field(default=None, metadata=about("TLS on all three; absent: none, in clear text."))
 
     @property
     def is_mutual(self) -> bool:

@@ -28,7 +28,7 @@ class ServeOptions:
     """The configuration's file, watched for changes."""
     reloader: Reloader | None = None
     ports_file: Path | None = None
-    wire: Wire = Wire.LIBRARY
+    wire: Wire = Wire.OWN
 
 
 async def serve(options: ServeOptions) -> None:

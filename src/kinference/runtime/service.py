@@ -104,7 +104,7 @@ def _naming(key: str, address: HostPort) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def running(config: Config, wire: Wire = Wire.LIBRARY) -> AsyncIterator[Service]:
+async def running(config: Config, wire: Wire = Wire.OWN) -> AsyncIterator[Service]:
     """A service that listens, watches its fleet and reclaims what callers leave behind, until the block is left."""
     async with AsyncExitStack() as stack:
         upstream = await stack.enter_async_context(http_upstream(wire))

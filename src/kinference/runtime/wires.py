@@ -24,7 +24,8 @@ class Wire(Enum):
     """The carriers of one process."""
 
     OWN = "own"
-    LIBRARY = "library"
+    GRPCIO = "grpcio"
+    """And aiohttp, for what is HTTP."""
 
 
 def http_server(wire: Wire, handler: Handler, clock: Clock, tls: ServerTls | None = None) -> HttpServer:

@@ -39,7 +39,7 @@ ENVOY = (
     Rule("envoy", "CONTINUATION without end", "", "Both end the connection; Envoy names another code."),
     Rule("envoy", "9113/8|malformed", SILENT, "Envoy ends the whole connection, without GOAWAY, for one malformed message, unless `override_stream_error_on_invalid_http_message` is set; section 8.1.1 asks for an error of the stream, though 5.4.1 lets it grow into one of the connection."),
     Rule("envoy", "that the server has reset", SILENT, "The malformed request that opens this case has ended the whole connection already."),
-    Rule("envoy", "space|tab|one field over", "grpc-status 14", "Envoy passes the field on, and our carrier behind it refuses the call."),
+    Rule("envoy", "one field over", "grpc-status 14", "Envoy passes the field on, and our carrier behind it refuses the call."),
     Rule("envoy", "connects", "404", "Envoy has no route for CONNECT; our carrier says that the method is not allowed."),
     Rule("envoy", "10.5.1", "INTERNAL_ERROR", "Envoy resets the stream over its own limits (100 fields, 60 KiB) with INTERNAL_ERROR where we say ENHANCE_YOUR_CALM."),
     Rule("envoy", "prioritizes no stream", "", "Envoy ignores PRIORITY on stream 0, which section 6.3 makes an error of the connection."),

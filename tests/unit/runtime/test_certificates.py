@@ -21,7 +21,7 @@ def named(folder: Path) -> Tls:
 
 def test_none_are_needed() -> None:
     assert certificates(Config(), Wire.OWN) is None
-    assert certificates(Config(), Wire.LIBRARY) is None
+    assert certificates(Config(), Wire.GRPCIO) is None
 
 
 def test_callers_need_one_where_their_authorities_are_named(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_callers_need_one_where_their_authorities_are_named(tmp_path: Path) -> N
 
 def test_the_wire_of_the_libraries_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"listen\.tls: .* --wire own"):
-        certificates(Config(listen=Listen(tls=named(tmp_path))), Wire.LIBRARY)
+        certificates(Config(listen=Listen(tls=named(tmp_path))), Wire.GRPCIO)
 
 
 @pytest.mark.parametrize("broken", ["absent", "empty"])

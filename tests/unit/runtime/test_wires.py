@@ -21,7 +21,7 @@ async def nobody(_exchange: Exchange) -> None:
     ("wire", "server", "upstream", "rpc"),
     [
         (Wire.OWN, OwnHttpServer, Http1Upstream, GrpcServer),
-        (Wire.LIBRARY, AiohttpServer, AiohttpUpstream, GrpcioServer),
+        (Wire.GRPCIO, AiohttpServer, AiohttpUpstream, GrpcioServer),
     ],
 )
 async def test_each_wire_has_its_carriers(wire: Wire, server: type, upstream: type, rpc: type) -> None:

@@ -39,7 +39,11 @@ ROLES = {
 LENGTH_DIGITS_MAX = 19
 
 NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
-VALUE = re.compile(rb"(?:[^\x00\r\n \t](?:[^\x00\r\n]*[^\x00\r\n \t])?)?")
+VALUE = re.compile(rb"[^\x00\r\n]*")
+"""White space around a value is let through, against section 8.2.1 and with gRPC's own rules: Envoy and nginx pass it
+on, and whoever reads the value can say better what is wrong with it than a broken stream can.
+"""
+PSEUDO_VALUE = re.compile(rb"(?:[^ \t](?:.*[^ \t])?)?", re.DOTALL)
 
 
 def field(name: bytes, value: bytes) -> Field:
@@ -56,4 +60,4 @@ def _role(name: bytes, value: bytes) -> Role:
         return Role.REGULAR if is_fine else Role.FLAWED
     if role is Role.LENGTH and not (value.isdigit() and len(value) <= LENGTH_DIGITS_MAX):
         return Role.FLAWED
-    return role
+    return role if PSEUDO_VALUE.fullmatch(value) else Role.FLAWED

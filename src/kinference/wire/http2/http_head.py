@@ -49,7 +49,8 @@ def _headers(request: Request) -> Headers:
     headers: list[tuple[bytes, bytes]] = []
     cookies: list[bytes] = []
     host = request.authority
-    for name, value, _, _ in request.fields:
+    for name, received, _, _ in request.fields:
+        value = received.strip(b" \t")
         if CONTROL.search(value):
             raise _malformed("a control byte in a field")
         if name == b"cookie":

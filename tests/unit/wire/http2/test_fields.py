@@ -27,8 +27,10 @@ from kinference.wire.http2.fields import Role, field
         (b"", b"x", Role.FLAWED),
         (b"x", b"a\r\nb", Role.FLAWED),
         (b"x", b"a\0", Role.FLAWED),
-        (b"x", b" a", Role.FLAWED),
-        (b"x", b"a\t", Role.FLAWED),
+        (b"x", b" a", Role.REGULAR),
+        (b"x", b"a\t", Role.REGULAR),
+        (b":path", b" /", Role.FLAWED),
+        (b"content-length", b" 17", Role.FLAWED),
         (b":path", b"/\n", Role.FLAWED),
     ],
 )
