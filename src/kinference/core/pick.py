@@ -1,14 +1,12 @@
 """The pipeline of one decision: admit, resolve, candidates, cost, guard, pick, commit, explain."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from operator import add
 from random import Random
 
 from xxhash import xxh3_64_intdigest
 
 from kinference.core.candidates import Candidates, Group, Shortlist
-from kinference.core.cost import Case
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice, Explanation, Weighed
 from kinference.core.fleet import Fleet
 from kinference.core.flight import Flight
@@ -22,7 +20,7 @@ from kinference.core.reasons import no_workers, unknown_pool
 from kinference.core.request import Request
 from kinference.core.roster import Destination, Roster
 from kinference.core.snapshot import DestinationSnapshot, take_snapshot
-from kinference.core.weigh import Prompt, look_up, make_case, prompt_tokens
+from kinference.core.weigh import Prompt, Weighing, look_up, make_case, prompt_tokens
 from kinference.ids import Milliseconds, ReservationId, Seconds
 from kinference.vocabulary import AbortReason, Outcome, QosClass
 
@@ -42,17 +40,6 @@ UNUSABLE = {
 
 
 BEYOND_HASHING = "the prompt is longer than the prefix index looks at; what is cached beyond that is unknown"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Verdict:
-    """The chosen place in a group, with everything that led there."""
-
-    group: Group
-    prompt: Prompt
-    case: Case
-    weighed: Weighed
-    shortlist: Shortlist
 
 
 class Router:
@@ -80,6 +67,11 @@ class Router:
 
     def decide(self, request: Request, now: Seconds) -> Decision:
         """Choose, and count the choice in flight and in the prefix index before returning."""
+        weighing = self.weigh(request, now)
+        return weighing if isinstance(weighing, Decision) else self.commit(weighing, now)
+
+    def weigh(self, request: Request, now: Seconds) -> Weighing | Decision:
+        """Choose, and change nothing yet; a refusal where there is nothing to choose from."""
         if self._roster.sync():
             self._candidates.refresh(self._rulebook)
         self._roster.relax(now)
@@ -94,6 +86,41 @@ class Router:
             outcome, reason = no_workers(request, shortlist.options)
             return Decision(outcome, reason, _rejected=tuple(shortlist.options.rejected))
         return self._choose(request, shortlist, now)
+
+    def commit(self, weighing: Weighing, now: Seconds) -> Decision:
+        """Count the choice in flight and in the index: from here on the next decision sees it."""
+        request, group, case, chosen = weighing.request, weighing.group, weighing.case, weighing.weighed.chosen
+        destination, model = group.destinations[chosen], group.models[chosen]
+        rates, uncached = group.rates[chosen], case.uncached[chosen]
+        computed = case.ahead[chosen] + uncached
+        alone = destination.load.prefilling == 0
+        claim = Claim(uncached, case.output_tokens, uncached + case.output_tokens)
+        reservation = self._ledger.reserve(destination.load, claim)
+        slot, blocks = group.slots[chosen], weighing.prompt.blocks.get(model)
+        insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
+        believed = int(insertion.known * BLOCK_BYTES / group.traits[model].bytes_per_token) if insertion else 0
+        self._flights[reservation] = Flight(
+            destination, rates, group.traits[model], request.prompt_bytes, computed, believed, insertion, alone
+        )
+        destination.picks += 1
+        if not case.hits[chosen]:
+            destination.cold_picked = reservation
+        destination.circuit.picked(now)
+        group.traits[model].learn_uncached(uncached)
+        degraded = weighing.prompt.truncated and slot >= 0
+        tokens, expected_ms = prompt_tokens(request, group, model), rates.line.at(computed)
+        return Decision(
+            Outcome.DEGRADED if degraded else Outcome.OK,
+            f"expect {expected_ms:.0f} ms, {case.hits[chosen]} of {tokens} tokens cached"
+            + (f"; {BEYOND_HASHING}" if degraded else ""),
+            _choice(destination, model),
+            reservation,
+            tokens,
+            case.hits[chosen],
+            expected_ms,
+            weighing.weighed,
+            tuple(weighing.shortlist.options.rejected),
+        )
 
     def explain(self, decision: Decision) -> Explanation:
         """The table behind a decision, made on demand from what the decision kept."""
@@ -163,7 +190,7 @@ class Router:
         scoring = make_policy(rules.policy, rules.parameters).scoring()
         self._policy_name, self._scoring, self._rulebook = rules.policy, scoring, Rulebook(rules)
 
-    def _choose(self, request: Request, shortlist: Shortlist, now: Seconds) -> Decision:
+    def _choose(self, request: Request, shortlist: Shortlist, now: Seconds) -> Weighing:
         group, scoring = self._split(request, shortlist.groups), self._scoring
         prompt = look_up(request, group, self._index) if scoring.by_prefix else Prompt()
         case = make_case(request, group, prompt, now)
@@ -178,7 +205,7 @@ class Router:
         weighed = Weighed(
             self._policy_name, group.names, list(zip(names, columns, strict=True)), totals, case.hits, chosen
         )
-        return self._commit(request, _Verdict(group, prompt, case, weighed, shortlist), now)
+        return Weighing(request, group, prompt, case, weighed, shortlist)
 
     def _split(self, request: Request, groups: Sequence[Group]) -> Group:
         """The target that this request falls to: by weight, and for one session always the same."""
@@ -192,41 +219,6 @@ class Router:
             if point < 0:
                 return group
         return groups[-1]
-
-    def _commit(self, request: Request, verdict: _Verdict, now: Seconds) -> Decision:
-        """Count the choice in flight and in the index: from here on the next decision sees it."""
-        group, case, chosen = verdict.group, verdict.case, verdict.weighed.chosen
-        destination, model = group.destinations[chosen], group.models[chosen]
-        rates, uncached = group.rates[chosen], case.uncached[chosen]
-        computed = case.ahead[chosen] + uncached
-        alone = destination.load.prefilling == 0
-        claim = Claim(uncached, case.output_tokens, uncached + case.output_tokens)
-        reservation = self._ledger.reserve(destination.load, claim)
-        slot, blocks = group.slots[chosen], verdict.prompt.blocks.get(model)
-        insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
-        believed = int(insertion.known * BLOCK_BYTES / group.traits[model].bytes_per_token) if insertion else 0
-        self._flights[reservation] = Flight(
-            destination, rates, group.traits[model], request.prompt_bytes, computed, believed, insertion, alone
-        )
-        destination.picks += 1
-        if not case.hits[chosen]:
-            destination.cold_picked = reservation
-        destination.circuit.picked(now)
-        group.traits[model].learn_uncached(uncached)
-        degraded = verdict.prompt.truncated and slot >= 0
-        tokens, expected_ms = prompt_tokens(request, group, model), rates.line.at(computed)
-        return Decision(
-            Outcome.DEGRADED if degraded else Outcome.OK,
-            f"expect {expected_ms:.0f} ms, {case.hits[chosen]} of {tokens} tokens cached"
-            + (f"; {BEYOND_HASHING}" if degraded else ""),
-            _choice(destination, model),
-            reservation,
-            tokens,
-            case.hits[chosen],
-            expected_ms,
-            verdict.weighed,
-            tuple(verdict.shortlist.options.rejected),
-        )
 
     def _take_back(self, flight: Flight) -> None:
         if flight.insertion is not None:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import mul
 
-from kinference.core.candidates import Group
+from kinference.core.candidates import Group, Shortlist
 from kinference.core.cost import REQUEST_TOKENS, Case
+from kinference.core.decision import Weighed
 from kinference.core.ledger import SCRAPE_FADES_S
 from kinference.core.prefix.hashing import BLOCK_BYTES, chain_seed, hash_prompt
 from kinference.core.prefix.index import PrefixIndex
@@ -20,6 +21,18 @@ class Prompt:
     blocks: dict[str, list[int]] = field(default_factory=dict)
     depths: dict[str, dict[int, int]] = field(default_factory=dict)
     truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighing:
+    """The chosen place in a group, with everything that led there; nothing is changed by it yet."""
+
+    request: Request
+    group: Group
+    prompt: Prompt
+    case: Case
+    weighed: Weighed
+    shortlist: Shortlist
 
 
 def look_up(request: Request, group: Group, index: PrefixIndex) -> Prompt:
