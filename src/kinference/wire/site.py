@@ -33,8 +33,8 @@ class Guest(Protocol):
         ...
 
 
-class OwnExchange(Exchange, Protocol):
-    """An exchange of a connection of ours."""
+class Visit(Exchange, Protocol):
+    """An exchange of one of the server's connections."""
 
     is_over: bool
     """Whether the answer was finished or broken off, after which nobody cancels the handler."""
@@ -70,14 +70,14 @@ class Site:
         """Whether there are as many connections as there may be."""
         return len(self.connections) >= self.options.connections_max
 
-    def begin(self, exchange: OwnExchange) -> asyncio.Task[None]:
+    def begin(self, exchange: Visit) -> asyncio.Task[None]:
         """Let the handler answer, in a task of its own."""
         task = self.loop.create_task(self._handle(exchange))
         self.handlers.add(task)
         task.add_done_callback(self.handlers.discard)
         return task
 
-    async def _handle(self, exchange: OwnExchange) -> None:
+    async def _handle(self, exchange: Visit) -> None:
         try:
             await self.handler(exchange)
             if not exchange.is_over:

@@ -1,15 +1,14 @@
 """One request and its answer as a handler sees them, on our own HTTP/1.1 connection."""
 
-import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from typing import Protocol
 
-from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.ports import Headers
-from kinference.wire.exchange import Exchange, header
+from kinference.wire.exchange import header
 from kinference.wire.http1 import answers
 from kinference.wire.http1.requests import RequestHead
+from kinference.wire.own_exchange import OwnExchange, wake
 
 BODY_HELD_MAX = 256 * 1024
 """Body bytes that may wait for the handler before the client is made to wait."""
@@ -50,109 +49,55 @@ class Line(Protocol):
         ...
 
 
-class Http1Exchange(Exchange):
+class Http1Exchange(OwnExchange):
     """A request and its answer. `receive`, `end_body` and `break_body` are called by the connection."""
 
     def __init__(self, line: Line, head: RequestHead, accepted_at: Seconds) -> None:
-        self._line, self._head, self._accepted_at = line, head, accepted_at
-        self._path, _, self._query = _origin_form(head.target).partition("?")
-        self._pieces: list[bytes] = []
+        path, _, query = _origin_form(head.target).partition("?")
+        super().__init__(head, path, query, line.peer, accepted_at)
+        self._line, self._is_http_1_1 = line, head.is_http_1_1
         self._held = 0
-        self._arrival: asyncio.Future[None] | None = None
-        self._owed: int | None = None
         self._is_chunked = False
-        self._has_body = True
-        self.is_received = False
-        """Whether the request has come in to its end."""
-        self.is_broken = False
-        """Whether the rest of the request can never come."""
-        self.is_started = False
-        self.is_over = False
-        """Whether the answer was finished or broken off, after which nobody cancels the handler."""
+        self._is_broken = False
         self.must_close = not head.keeps_alive
         """Whether the connection ends with this answer."""
 
     @property
-    def method(self) -> str:
-        return self._head.method
+    def _is_lost(self) -> bool:
+        return self._line.is_lost
 
     @property
-    def path(self) -> str:
-        return self._path
-
-    @property
-    def query(self) -> str:
-        return self._query
-
-    @property
-    def headers(self) -> Headers:
-        return self._head.headers
-
-    @property
-    def peer(self) -> str:
-        return self._line.peer
-
-    @property
-    def accepted_at(self) -> Seconds:
-        return self._accepted_at
+    def _is_cut(self) -> bool:
+        return self._is_broken or self._line.is_lost
 
     # --- the request's body ----------------------------------------------------------------------
 
-    async def body(self) -> AsyncIterator[bytes]:
-        self._ask_for_body()
-        while True:
-            if self._pieces:
-                pieces, self._pieces, self._held = self._pieces, [], 0
-                self._line.go_on_reading()
-                for piece in pieces:
-                    yield piece
-            elif self.is_received:
-                return
-            elif self.is_broken or self._line.is_lost:
-                raise ClientGone("the request's body broke off")
-            else:
-                self._arrival = asyncio.get_running_loop().create_future()
-                await self._arrival
-
-    def _ask_for_body(self) -> None:
-        """Send the interim answer that a client with `expect: 100-continue` waits for."""
-        if self.is_received or self.is_started or self._held or not self._head.is_http_1_1:
-            return
-        if (header(self._head.headers, b"expect") or b"").lower() == b"100-continue":
-            self._line.send(answers.CONTINUE)
-
     def receive(self, piece: bytes) -> None:
         """Part of the body has come."""
-        self._pieces.append(piece)
         self._held += len(piece)
         if self._held > BODY_HELD_MAX:
             self._line.hold_reading()
-        self._wake()
-
-    def end_body(self) -> None:
-        """The request is complete."""
-        self.is_received = True
-        self._wake()
+        super().receive(piece)
 
     def break_body(self) -> None:
         """The rest of the body cannot be read, or will not come."""
-        self.is_broken = self.must_close = True
-        self._wake()
+        self._is_broken = self.must_close = True
+        wake(self._arrival)
 
-    def _wake(self) -> None:
-        if self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
+    def _take(self) -> Sequence[bytes]:
+        pieces, self._pieces, self._held = self._pieces, [], 0
+        self._line.go_on_reading()
+        return pieces
+
+    def _send_continue(self) -> None:
+        if self._is_http_1_1:
+            self._line.send(answers.CONTINUE)
 
     # --- the answer ------------------------------------------------------------------------------
 
     async def start(self, status: int, headers: Headers) -> None:
-        assert not self.is_started, "the head has gone already"
-        self._check_line()
-        length = header(headers, b"content-length")
-        self._has_body = answers.has_body(self._head.method, status)
-        self._owed = None if length is None else int(length)
-        is_framed = length is not None or not self._has_body
-        self._is_chunked = not is_framed and self._head.is_http_1_1
+        is_framed = self._promise(status, headers) or not self._has_body
+        self._is_chunked = not is_framed and self._is_http_1_1
         # A body left unread would be taken for the next request; without framing the connection's end is the answer's.
         self.must_close |= self._line.is_draining or not self.is_received or not (is_framed or self._is_chunked)
         head = answers.head(status, headers, self._own_fields(headers))
@@ -167,20 +112,13 @@ class Http1Exchange(Exchange):
             own += b"transfer-encoding: chunked\r\n"
         if self.must_close:
             own += b"connection: close\r\n"
-        elif not self._head.is_http_1_1:
+        elif not self._is_http_1_1:
             own += b"connection: keep-alive\r\n"
         return own
 
     async def write(self, chunk: bytes) -> None:
-        assert self.is_started, "the head goes first"
-        if self.is_over:
-            raise ClientGone("the answer was broken off")
-        self._check_line()
-        if not chunk or not self._has_body:
+        if not self._counts(chunk):
             return
-        if self._owed is not None:
-            self._owed -= len(chunk)
-            assert self._owed >= 0, "more bytes than content-length promised"
         if self._is_chunked:
             for piece in answers.chunk(chunk):
                 self._line.send(piece)
@@ -188,38 +126,19 @@ class Http1Exchange(Exchange):
             self._line.send(chunk)
         if self._line.is_congested:
             await self._line.drained()
-            self._check_line()
+            self._check_peer()
 
-    async def finish(self) -> None:
-        assert self.is_started, "the head goes first"
-        if self.is_over:
-            return
-        assert not self._owed or not self._has_body, "fewer bytes than content-length promised"
-        self._check_line()
+    def _send_end(self) -> None:
         if self._is_chunked:
             self._line.send(answers.LAST_CHUNK)
-        self.is_over = True
         self._line.turn_over()
 
-    def _check_line(self) -> None:
-        if self._line.is_lost:
-            raise ClientGone("the client closed its connection")
-
-    def abort(self) -> None:
-        if not self.is_over:
-            self.is_over = True
-            self._line.reset()
+    def _send_reset(self) -> None:
+        self._line.reset()
 
     async def give_up(self, status: int) -> None:
-        """Answer with a bare status where the head has not gone and somebody listens, else break off."""
-        if self.is_over or self._line.is_lost:
-            return
-        if self.is_started:
-            self.abort()
-            return
         self.must_close = True
-        await self.start(status, ((b"content-length", b"0"),))
-        await self.finish()
+        await super().give_up(status)
 
     def break_off(self) -> None:
         """End it for a handler that was cancelled."""
@@ -231,7 +150,7 @@ class Http1Exchange(Exchange):
     def probe(self) -> bytes:
         """Bytes that change nothing for a client that reads; one that has vanished answers them with a reset."""
         if not self.is_started:
-            return answers.CONTINUE if self._head.is_http_1_1 else b""
+            return answers.CONTINUE if self._is_http_1_1 else b""
         return b"0" if self._is_chunked else b""  # a leading zero of the next chunk's size
 
 

@@ -1,17 +1,15 @@
 """One request and its answer as a handler sees them, on a stream of our own HTTP/2 connection."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from typing import Protocol
 
-from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.ports import Headers
 from kinference.wire.exchange import header
-from kinference.wire.http1.answers import has_body
 from kinference.wire.http2.headers import literal
 from kinference.wire.http2.http_head import HttpHead
-from kinference.wire.site import OwnExchange
+from kinference.wire.own_exchange import OwnExchange, wake
 
 CONTINUE = literal(b":status", b"100")
 SERVER = literal(b"server", b"kinference")
@@ -48,93 +46,37 @@ class Http2Exchange(OwnExchange):
     """A request and its answer. `receive`, `end_body`, `go_on` and `lose` are called by the connection."""
 
     def __init__(self, line: Line, stream_id: int, head: HttpHead, accepted_at: Seconds) -> None:
-        self._line, self._stream_id, self._head, self._accepted_at = line, stream_id, head, accepted_at
-        self._pieces: list[bytes] = []
-        self._arrival: asyncio.Future[None] | None = None
+        super().__init__(head, head.path, head.query, line.peer, accepted_at)
+        self._line, self._stream_id = line, stream_id
         self._drain: asyncio.Future[None] | None = None
-        self._is_received = self._is_lost = False
-        self._owed: int | None = None
-        self._has_body = True
-        self.is_started = False
-        self.is_over = False
+        self._was_lost = False
 
     @property
-    def method(self) -> str:
-        return self._head.method
+    def _is_lost(self) -> bool:
+        return self._was_lost
 
-    @property
-    def path(self) -> str:
-        return self._head.path
-
-    @property
-    def query(self) -> str:
-        return self._head.query
-
-    @property
-    def headers(self) -> Headers:
-        return self._head.headers
-
-    @property
-    def peer(self) -> str:
-        return self._line.peer
-
-    @property
-    def accepted_at(self) -> Seconds:
-        return self._accepted_at
-
-    # --- the request's body ----------------------------------------------------------------------
-
-    async def body(self) -> AsyncIterator[bytes]:
-        self._ask_for_body()
-        while True:
-            if self._pieces:
-                pieces, self._pieces = self._pieces, []
-                self._line.taken(self._stream_id, sum(map(len, pieces)))
-                for piece in pieces:
-                    yield piece
-            elif self._is_received:
-                return
-            elif self._is_lost or self.is_over:
-                raise ClientGone("the request's body broke off")
-            else:
-                self._arrival = asyncio.get_running_loop().create_future()
-                await self._arrival
-
-    def _ask_for_body(self) -> None:
-        """Send the interim answer that a client with `expect: 100-continue` waits for."""
-        if self._is_received or self.is_started or self._pieces or self._is_lost:
-            return
-        if (header(self._head.headers, b"expect") or b"").lower() == b"100-continue":
-            self._line.send_head(self._stream_id, CONTINUE)
-
-    def receive(self, piece: bytes) -> None:
-        """Part of the body has come."""
-        self._pieces.append(piece)
-        _wake(self._arrival)
-
-    def end_body(self) -> None:
-        """The request is complete."""
-        self._is_received = True
-        _wake(self._arrival)
-
-    def go_on(self) -> None:
-        """The client has taken what was written."""
-        _wake(self._drain)
+    _is_cut = _is_lost
 
     def lose(self) -> None:
         """The stream was reset, or the connection lost."""
-        self._is_lost = True
-        _wake(self._arrival)
-        _wake(self._drain)
+        self._was_lost = True
+        wake(self._arrival)
+        wake(self._drain)
+
+    # --- the request's body ----------------------------------------------------------------------
+
+    def _take(self) -> Sequence[bytes]:
+        pieces, self._pieces = self._pieces, []
+        self._line.taken(self._stream_id, sum(map(len, pieces)))
+        return pieces
+
+    def _send_continue(self) -> None:
+        self._line.send_head(self._stream_id, CONTINUE)
 
     # --- the answer ------------------------------------------------------------------------------
 
     async def start(self, status: int, headers: Headers) -> None:
-        assert not self.is_started, "the head has gone already"
-        self._check_stream()
-        length = header(headers, b"content-length")
-        self._has_body = has_body(self._head.method, status)
-        self._owed = None if length is None else int(length)
+        self._promise(status, headers)
         block = answer_head(status, headers) + self._line.date()
         if header(headers, b"server") is None:
             block += SERVER
@@ -142,54 +84,24 @@ class Http2Exchange(OwnExchange):
         self._line.send_head(self._stream_id, block)
 
     async def write(self, chunk: bytes) -> None:
-        assert self.is_started, "the head goes first"
-        if self.is_over:
-            raise ClientGone("the answer was broken off")
-        self._check_stream()
-        if not chunk or not self._has_body:
-            return
-        if self._owed is not None:
-            self._owed -= len(chunk)
-            assert self._owed >= 0, "more bytes than content-length promised"
-        if not self._line.send_body(self._stream_id, chunk):
+        if self._counts(chunk) and not self._line.send_body(self._stream_id, chunk):
             self._drain = asyncio.get_running_loop().create_future()
             await self._drain
-            self._check_stream()
+            self._check_peer()
 
-    async def finish(self) -> None:
-        assert self.is_started, "the head goes first"
-        if self.is_over:
-            return
-        assert not self._owed or not self._has_body, "fewer bytes than content-length promised"
-        self._check_stream()
-        self.is_over = True
+    def go_on(self) -> None:
+        """The client has taken what was written."""
+        wake(self._drain)
+
+    def _send_end(self) -> None:
         self._line.finish(self._stream_id)
 
-    def _check_stream(self) -> None:
-        if self._is_lost:
-            raise ClientGone("the client reset the request, or closed its connection")
-
-    def abort(self) -> None:
-        if not self.is_over:
-            self.is_over = True
-            self._line.reset(self._stream_id)
-
-    async def give_up(self, status: int) -> None:
-        if self.is_over or self._is_lost:
-            return
-        if self.is_started:
-            self.abort()
-            return
-        await self.start(status, ((b"content-length", b"0"),))
-        await self.finish()
+    def _send_reset(self) -> None:
+        self._line.reset(self._stream_id)
 
     def break_off(self) -> None:
+        """End it for a handler that was cancelled."""
         self.abort()
-
-
-def _wake(waiting: asyncio.Future[None] | None) -> None:
-    if waiting is not None and not waiting.done():
-        waiting.set_result(None)
 
 
 def answer_head(status: int, headers: Headers) -> bytes:

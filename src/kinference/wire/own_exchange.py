@@ -1,0 +1,163 @@
+"""One request and its answer on a connection of ours: what holds for them whichever version of HTTP carries them."""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from kinference.errors import ClientGone
+from kinference.ids import Seconds
+from kinference.ports import Headers
+from kinference.wire.exchange import header
+from kinference.wire.http1.answers import has_body
+
+
+class Head(Protocol):
+    """Of a request, what both versions tell."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def headers(self) -> Headers: ...
+
+
+class OwnExchange:
+    """An `Exchange`. What its connection tells it and how it sends is each version's own."""
+
+    is_started = False
+    is_over = False
+    """Whether the answer was finished or broken off, after which nobody cancels the handler."""
+    is_received = False
+    """Whether the request has come in to its end."""
+
+    def __init__(self, head: Head, path: str, query: str, peer: str, accepted_at: Seconds) -> None:
+        self.method, self.path, self.query, self.headers = head.method, path, query, head.headers
+        self.peer, self.accepted_at = peer, accepted_at
+        self._pieces: list[bytes] = []
+        self._arrival: asyncio.Future[None] | None = None
+        self._owed: int | None = None
+        self._has_body = True
+
+    @property
+    @abstractmethod
+    def _is_lost(self) -> bool:
+        """Whether nobody is there any more to take the answer."""
+
+    @property
+    @abstractmethod
+    def _is_cut(self) -> bool:
+        """Whether the rest of the request can never come."""
+
+    # --- the request's body ----------------------------------------------------------------------
+
+    async def body(self) -> AsyncIterator[bytes]:
+        """The request body as it arrives. Raises ClientGone when it breaks off."""
+        self._ask_for_body()
+        while True:
+            if self._pieces:
+                for piece in self._take():
+                    yield piece
+            elif self.is_received:
+                return
+            elif self.is_over or self._is_cut:
+                raise ClientGone("the request's body broke off")
+            else:
+                self._arrival = asyncio.get_running_loop().create_future()
+                await self._arrival
+
+    def _ask_for_body(self) -> None:
+        """Send the interim answer that a client with `expect: 100-continue` waits for."""
+        if self.is_received or self.is_started or self._pieces or self._is_lost:
+            return
+        if (header(self.headers, b"expect") or b"").lower() == b"100-continue":
+            self._send_continue()
+
+    def receive(self, piece: bytes) -> None:
+        """Part of the body has come."""
+        self._pieces.append(piece)
+        wake(self._arrival)
+
+    def end_body(self) -> None:
+        """The request is complete."""
+        self.is_received = True
+        wake(self._arrival)
+
+    @abstractmethod
+    def _take(self) -> Sequence[bytes]:
+        """Hand over what has come, and let more come."""
+
+    @abstractmethod
+    def _send_continue(self) -> None:
+        """Ask for the body."""
+
+    # --- the answer ------------------------------------------------------------------------------
+
+    @abstractmethod
+    async def start(self, status: int, headers: Headers) -> None:
+        """Send the head."""
+
+    @abstractmethod
+    def _send_end(self) -> None:
+        """The answer is complete."""
+
+    @abstractmethod
+    def _send_reset(self) -> None:
+        """The answer never will be."""
+
+    def _promise(self, status: int, headers: Headers) -> bool:
+        """Begin an answer: what its body will be. Returns whether its length is told."""
+        assert not self.is_started, "the head has gone already"
+        self._check_peer()
+        length = header(headers, b"content-length")
+        self._has_body = has_body(self.method, status)
+        self._owed = None if length is None else int(length)
+        return length is not None
+
+    def _counts(self, chunk: bytes) -> bool:
+        """Count bytes of the body. Returns whether they are to be sent."""
+        assert self.is_started, "the head goes first"
+        if self.is_over:
+            raise ClientGone("the answer was broken off")
+        self._check_peer()
+        if not chunk or not self._has_body:
+            return False
+        if self._owed is not None:
+            self._owed -= len(chunk)
+            assert self._owed >= 0, "more bytes than content-length promised"
+        return True
+
+    async def finish(self) -> None:
+        """End the answer cleanly."""
+        assert self.is_started, "the head goes first"
+        if self.is_over:
+            return
+        assert not self._owed or not self._has_body, "fewer bytes than content-length promised"
+        self._check_peer()
+        self.is_over = True
+        self._send_end()
+
+    def _check_peer(self) -> None:
+        if self._is_lost:
+            raise ClientGone("the client took its request back, or closed its connection")
+
+    def abort(self) -> None:
+        """Break the answer off, so that nobody takes what came of it for all."""
+        if not self.is_over:
+            self.is_over = True
+            self._send_reset()
+
+    async def give_up(self, status: int) -> None:
+        """Answer with a bare status where the head has not gone and somebody listens, else break off."""
+        if self.is_over or self._is_lost:
+            return
+        if self.is_started:
+            self.abort()
+            return
+        await self.start(status, ((b"content-length", b"0"),))
+        await self.finish()
+
+
+def wake(waiting: asyncio.Future[None] | None) -> None:
+    """Let who waits go on, if somebody does."""
+    if waiting is not None and not waiting.done():
+        waiting.set_result(None)
