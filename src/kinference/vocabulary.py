@@ -66,6 +66,7 @@ class Engine(Enum):
     VLLM = "vllm"
     SGLANG = "sglang"
     TRTLLM = "trtllm"
+    TRITON = "triton"
     LLAMACPP = "llamacpp"
     OPENAI = "openai"
 

@@ -15,6 +15,7 @@ ENGINE_APIS: dict[Engine, frozenset[Api]] = {
     Engine.VLLM: OPENAI_APIS | {Api.ANTHROPIC_MESSAGES},
     Engine.SGLANG: OPENAI_APIS | {Api.ANTHROPIC_MESSAGES},
     Engine.TRTLLM: OPENAI_APIS,
+    Engine.TRITON: OPENAI_APIS,
     Engine.LLAMACPP: OPENAI_APIS,
     Engine.OPENAI: OPENAI_APIS,
 }

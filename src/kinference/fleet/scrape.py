@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from kinference.core.fleet import Endpoint, Fleet, Observation
 from kinference.fleet.fetch import FETCH_FAULTS, PageLimits, fetch
-from kinference.fleet.metrics import llamacpp, vllm
+from kinference.fleet.metrics import llamacpp, sglang, triton, trtllm, vllm
 from kinference.fleet.notice import Notice
 from kinference.fleet.options import WatchOptions
 from kinference.ids import Seconds
@@ -14,10 +14,15 @@ from kinference.vocabulary import Engine
 
 Reader: TypeAlias = Callable[[bytes, Seconds], Observation | None]
 
-READERS: Mapping[Engine, Reader] = {Engine.VLLM: vllm.observe, Engine.LLAMACPP: llamacpp.observe}
-"""Engines whose metrics we can read; of the others nothing is asked."""
+READERS: Mapping[Engine, tuple[str, Reader]] = {
+    Engine.VLLM: ("/metrics", vllm.observe),
+    Engine.SGLANG: ("/metrics", sglang.observe),
+    Engine.TRTLLM: ("/prometheus/metrics", trtllm.observe),
+    Engine.TRITON: ("/metrics", triton.observe),
+    Engine.LLAMACPP: ("/metrics", llamacpp.observe),
+}
+"""Engines whose metrics we can read, and on which page; of the others nothing is asked."""
 
-_METRICS = "/metrics"
 _OK = 200
 
 
@@ -34,28 +39,28 @@ class Scrape:
 
     async def step(self) -> None:
         """One scrape, where there is anything to read."""
-        reader = READERS.get(self._endpoint.engine)
-        if reader is None or not self._endpoint.ready:
+        known = READERS.get(self._endpoint.engine)
+        if known is None or not self._endpoint.ready:
             return
-        fault = await self._read(reader)
+        fault = await self._read(*known)
         self.is_failing = bool(fault)
         if fault:
             self._notice.problem(f"is routed to without fresh metrics: {fault}")
         else:
             self._notice.fine("tells its metrics")
 
-    async def _read(self, reader: Reader) -> str:
+    async def _read(self, path: str, reader: Reader) -> str:
         """What is wrong, "" when nothing is."""
         spec = self._endpoint.spec
         asked_at = self._clock.now()  # the page is at least as new as this
         try:
-            page = await fetch(self._upstream, spec, _METRICS, self._limits)
+            page = await fetch(self._upstream, spec, path, self._limits)
         except FETCH_FAULTS as error:
             return str(error)
         if page.status != _OK:
-            return f"{_METRICS} answered {page.status}"
+            return f"{path} answered {page.status}"
         observation = reader(page.body, asked_at)
         if observation is None:
-            return f"{_METRICS} has nothing of {self._endpoint.engine.value}"
+            return f"{path} has nothing of {self._endpoint.engine.value}"
         self._fleet.observe(spec.pool, spec.address, observation)
         return ""

@@ -77,3 +77,9 @@ async def test_an_endpoint_that_is_not_ready_is_asked_nothing() -> None:
     case = Case(ready=False)
     await case.scrape.step()
     assert case.upstream.requests == []
+
+
+async def test_each_engine_is_asked_for_the_page_that_has_its_metrics() -> None:
+    case = Case(Engine.TRTLLM)
+    await case.scrape.step()
+    assert [request.target for request in case.upstream.requests] == ["/prometheus/metrics"]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 SAMPLES_MAX = 1024
 """Of one metric; an engine has one for each data-parallel rank and model."""
+COUNT_MAX = 1 << 40
+_DIGITS_MAX = 12
 
 _REST_OF_LINE = re.compile(
     rb'(?:\{((?:[^"{}\n]++|"(?:[^"\\\n]++|\\.)*+")*+)\})?[ \t]++([^ \t\r\n]{1,32})(?=[ \t\r\n]|\Z)'
@@ -52,6 +54,36 @@ class Exposition:
             if match and value is not None:
                 yield Sample(match[1] or b"", value)
             line = page.find(b"\n", rest)
+
+    def first(self, name: bytes) -> float | None:
+        """The value of the first sample."""
+        return next((sample.value for sample in self.samples(name)), None)
+
+    def count(self, name: bytes, label: bytes = b"", value: bytes = b"") -> int | None:
+        """All samples added up (those with this label, where one is named), never negative; None without any."""
+        values = self._values(name, label, value)
+        return _bounded(sum(values)) if values else None
+
+    def first_count(self, name: bytes, label: bytes = b"", value: bytes = b"") -> int | None:
+        """The first sample as a positive whole number: of what is the same for all ranks."""
+        return next((number for number in map(_bounded, self._values(name, label, value)) if number), None)
+
+    def ratio(self, name: bytes, label: bytes = b"", value: bytes = b"") -> float | None:
+        """The mean of the samples, of which we cannot choose one, within 0 and 1."""
+        values = self._values(name, label, value)
+        return min(max(sum(values) / len(values), 0.0), 1.0) if values else None
+
+    def label_counts(self, name: bytes, label: bytes) -> list[int]:
+        """What a label says in each sample, where that is a positive whole number."""
+        texts = [sample.label(label) or b"" for sample in self.samples(name)]
+        return [int(text) for text in texts if text.isdigit() and len(text) <= _DIGITS_MAX and int(text)]
+
+    def _values(self, name: bytes, label: bytes, value: bytes) -> list[float]:
+        return [sample.value for sample in self.samples(name) if not label or sample.label(label) == value]
+
+
+def _bounded(value: float) -> int:
+    return int(min(max(value, 0.0), COUNT_MAX))
 
 
 def _first_line(page: bytes, wanted: bytes) -> int:

@@ -67,3 +67,16 @@ def test_what_prometheus_would_write_is_read_back(labels: dict[str, str], value:
     (sample,) = Exposition(line.encode()).samples(b"m")
     assert sample.value == value
     assert {k: sample.label(k.encode()) for k in labels} == {k: v.encode() for k, v in escaped.items()}
+
+
+def test_the_samples_of_all_ranks_are_one_number() -> None:
+    page = Exposition(b'm{rank="0"} 3\nm{rank="1"} 5\nn 0.25\nn 0.75\n')
+    assert (page.first(b"m"), page.count(b"m"), page.first_count(b"m"), page.ratio(b"n")) == (3.0, 8, 3, 0.5)
+    assert (page.count(b"m", b"rank", b"1"), page.count(b"m", b"rank", b"2")) == (5, None)
+    assert (page.first(b"x"), page.count(b"x"), page.first_count(b"x"), page.ratio(b"x")) == (None, None, None, None)
+
+
+def test_numbers_out_of_range_are_held_within_it() -> None:
+    page = Exposition(b"m -3\nn 1e300\n")
+    assert (page.count(b"m"), page.first_count(b"m"), page.ratio(b"m")) == (0, None, 0.0)
+    assert (page.count(b"n"), page.ratio(b"n")) == (1 << 40, 1.0)
