@@ -8,6 +8,7 @@ from itertools import count, groupby
 
 from kinference.core.decision import Rejected
 from kinference.core.filters import Question, Verdict, screen
+from kinference.core.fleet import PrefixSignal
 from kinference.core.health import Circuit
 from kinference.core.ledger import Load
 from kinference.core.policy import Rulebook, Target, TenantRule
@@ -19,6 +20,11 @@ from kinference.ids import Seconds
 CONTEXT_SLACK = 1.25
 """The prompt's tokens are an estimate: only what is clearly too long is kept from an engine."""
 CACHED_MAX = 1_024
+DOUBTS = {
+    PrefixSignal.WARMING: "what it stored before its events were read",
+    PrefixSignal.GAP: "some of its events were lost",
+    PrefixSignal.BROKEN: "its events do not come in",
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +46,8 @@ class Group:
     """Where in the columns each of those slots is."""
     traits: dict[str, ModelTraits] = field(default_factory=dict)
     context_min: int | None = None
+    doubtful: str = ""
+    """Why the prefix cache of some of them is not well known; "" when that of each is."""
     turns: Iterator[int] = field(default_factory=count)
     """Counts the decisions among these, for policies that take turns."""
 
@@ -57,6 +65,10 @@ class Group:
         if endpoint is not None:
             self.places.setdefault(model, {})[endpoint.slot] = len(self.slots) - 1
             self.masks[model] = self.masks.get(model, 0) | 1 << endpoint.slot
+            if endpoint.prefix_signal.is_doubtful:
+                self.doubtful = (
+                    f"the prefix cache of {endpoint.spec.address} is not well known: {DOUBTS[endpoint.prefix_signal]}"
+                )
             context = endpoint.max_model_tokens
             if context is not None and (self.context_min is None or context < self.context_min):
                 self.context_min = context

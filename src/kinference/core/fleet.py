@@ -6,10 +6,44 @@ A pure state holder. `fleet/` (discovery, scrapes, probes) writes it, the router
 import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import count
 
 from kinference.ids import Address, ObjectRef, Seconds
 from kinference.vocabulary import Api, Engine
+
+
+class PrefixSignal(Enum):
+    """How well an endpoint's prefix cache is known."""
+
+    APPROXIMATE = "approximate"
+    """It tells nothing: what was sent there counts, and that is a full signal."""
+    LIVE = "live"
+    """Its events come in, and none is missing."""
+    WARMING = "warming"
+    """Its events come in, but what it stored before is not known."""
+    GAP = "gap"
+    """Some of its events were lost."""
+    BROKEN = "broken"
+    """Its events do not come in, though they should."""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """True when what we believe of the cache may be missing or stale."""
+        return self not in (PrefixSignal.APPROXIMATE, PrefixSignal.LIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFeed:
+    """Where an endpoint's engines publish what they do to their caches: ports at the endpoint's own host."""
+
+    port: int
+    replay_port: int | None = None
+    ranks: int = 1
+    """Data-parallel engines behind the endpoint; the ports of each are one above those of the one before."""
+    topic: str = ""
+    tokenize: bool = True
+    """Whether the endpoint may be asked to put prompts into tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +59,7 @@ class EndpointSpec:
     weight: int = 1
     models: tuple[str, ...] | None = None
     """None: whatever the engine's own list says."""
+    cache_feed: CacheFeed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +104,7 @@ class Endpoint:
     models: frozenset[str] = frozenset()
     max_model_tokens: int | None = None
     observation: Observation | None = None
+    prefix_signal: PrefixSignal = PrefixSignal.APPROXIMATE
 
 
 class Fleet:
@@ -148,6 +184,13 @@ class Fleet:
             endpoint.models, endpoint.max_model_tokens = served, max_model_tokens
             self._changed()
 
+    def set_prefix_signal(self, pool: ObjectRef, address: Address, signal: PrefixSignal) -> None:
+        """How well the endpoint's cache is known from now on."""
+        endpoint = self._find(pool, address)
+        if endpoint is not None and endpoint.prefix_signal is not signal:
+            endpoint.prefix_signal = signal
+            self._changed()
+
     def observe(self, pool: ObjectRef, address: Address, observation: Observation) -> None:
         """A scrape came in. A changed start time or block count bumps the generation: caches and rates are void."""
         endpoint = self._find(pool, address)
@@ -198,6 +241,8 @@ class Fleet:
         slot = heapq.heappop(self._free_slots) if self._free_slots else next(self._slots)
         endpoint = Endpoint(spec, slot, next(self._generations), engine=spec.engine)
         endpoint.models = frozenset(spec.models or ())
+        if spec.cache_feed is not None:
+            endpoint.prefix_signal = PrefixSignal.WARMING
         return endpoint
 
     def _respecify(self, endpoint: Endpoint, spec: EndpointSpec) -> None:
@@ -205,6 +250,8 @@ class Fleet:
             endpoint.engine = spec.engine
         if spec.models is not None:
             endpoint.models = frozenset(spec.models)
+        if spec.cache_feed != endpoint.spec.cache_feed:
+            endpoint.prefix_signal = PrefixSignal.WARMING if spec.cache_feed else PrefixSignal.APPROXIMATE
         endpoint.spec = spec
 
     def _retire(self, endpoint: Endpoint) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kinference.core.health import is_failure, is_success
+from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import Insertion
 from kinference.core.rates import Rates
 from kinference.core.roster import Destination, ModelTraits
@@ -37,6 +38,10 @@ class Flight:
     def served(self) -> bool:
         """True unless the answer is known to be an error."""
         return self.status is None or is_success(self.status)
+
+    def prompt_blocks(self, tokens: int) -> int:
+        """How many of the index's blocks so many tokens fill."""
+        return int(tokens * self.traits.bytes_per_token / BLOCK_BYTES)
 
     def learn_first(self, ttft_ms: Milliseconds, status: int, now: Seconds) -> None:
         """The first byte of an answer, good or bad."""

@@ -14,6 +14,7 @@ from kinference.core.health import is_failure
 from kinference.core.ledger import Claim, Ledger
 from kinference.core.policies import make_policy
 from kinference.core.policy import RoutingRules, Rulebook
+from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.reasons import no_workers, unknown_pool
@@ -51,7 +52,8 @@ class Router:
     def __init__(self, fleet: Fleet, rules: RoutingRules, rng: Random) -> None:
         self._rng = rng
         self._index = PrefixIndex()
-        self._roster = Roster(fleet, self._index)
+        self.engine_blocks = EngineBlocks(self._index)
+        self._roster = Roster(fleet, self._index, self.engine_blocks)
         self._ledger = Ledger()
         self._flights: dict[ReservationId, Flight] = {}
         self._adopt(rules)
@@ -107,12 +109,14 @@ class Router:
             destination.cold_picked = reservation
         destination.circuit.picked(now)
         group.traits[model].learn_uncached(uncached)
-        degraded = weighing.prompt.truncated and slot >= 0
+        doubt = BEYOND_HASHING if weighing.prompt.truncated and slot >= 0 else ""
+        if weighing.prompt.blocks:
+            doubt = doubt or group.doubtful
         tokens, expected_ms = prompt_tokens(request, group, model), rates.line.at(computed)
         return Decision(
-            Outcome.DEGRADED if degraded else Outcome.OK,
+            Outcome.DEGRADED if doubt else Outcome.OK,
             f"expect {expected_ms:.0f} ms, {case.hits[chosen]} of {tokens} tokens cached"
-            + (f"; {BEYOND_HASHING}" if degraded else ""),
+            + (f"; {doubt}" if doubt else ""),
             _choice(destination, model),
             reservation,
             tokens,
@@ -156,10 +160,13 @@ class Router:
         if flight is None:
             return
         flight.learn_final(prompt_tokens, completion_tokens, now)
+        if flight.insertion is not None and flight.served:
+            confirmed = None if cached_tokens is None else flight.prompt_blocks(cached_tokens)
+            self.engine_blocks.settle(flight.insertion.slot, flight.insertion.blocks, confirmed)
         if cached_tokens is not None and prompt_tokens > 0 and flight.served:
             cached = min(cached_tokens, prompt_tokens)
             if flight.learn_hit(cached) and flight.insertion is not None:
-                self._index.correct(flight.insertion, int(cached * flight.traits.bytes_per_token / BLOCK_BYTES))
+                self._index.correct(flight.insertion, flight.prompt_blocks(cached))
 
     def abort(self, reservation: ReservationId, reason: AbortReason, now: Seconds) -> None:
         """The request died after the decision: give the load back, and take back the optimistic prefix insertion
@@ -180,11 +187,16 @@ class Router:
         """The ticket's time is over with nothing heard: give the load back; if never dispatched, as NOT_DISPATCHED."""
         self.abort(reservation, AbortReason.UNSPECIFIED if dispatched else AbortReason.NOT_DISPATCHED, now)
 
+    def prompt_blocks(self, reservation: ReservationId) -> Sequence[int]:
+        """The blocks of a prompt under way, as the index has them; none once it has ended, or where none are kept."""
+        flight = self._flights.get(reservation)
+        return flight.insertion.blocks if flight is not None and flight.insertion is not None else ()
+
     def snapshot(self, now: Seconds) -> tuple[DestinationSnapshot, ...]:
         """Every destination as this router sees it, in the order of the fleet, for people."""
         if self._roster.sync():
             self._candidates.refresh(self._rulebook)
-        return take_snapshot(self._roster, self._index, now)
+        return take_snapshot(self._roster, self._index, self.engine_blocks, now)
 
     def _adopt(self, rules: RoutingRules) -> None:
         scoring = make_policy(rules.policy, rules.parameters).scoring()

@@ -8,6 +8,7 @@ from kinference.core.fleet import BackendSpec, Endpoint, Fleet
 from kinference.core.health import Circuit
 from kinference.core.ledger import Load
 from kinference.core.policy import TargetKind
+from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.rates import BACKEND_BASE_MS, SAMPLE_MS_MAX, Line, PeakLatency, Rates, Typical, cold_rates
@@ -98,9 +99,9 @@ class Destination:
 class Roster:
     """Destinations in the order of the fleet, and what is typical of pools and models."""
 
-    def __init__(self, fleet: Fleet, index: PrefixIndex) -> None:
+    def __init__(self, fleet: Fleet, index: PrefixIndex, engine_blocks: EngineBlocks) -> None:
         self._fleet = fleet
-        self._index = index
+        self._index, self._engine_blocks = index, engine_blocks
         self._relaxed_at: Seconds = 0.0
         self._by_slot: dict[int, Destination] = {}
         self._by_backend: dict[ObjectRef, Destination] = {}
@@ -117,6 +118,7 @@ class Roster:
             self._version = self._fleet.version
             for slot in self._fleet.take_retired_slots():
                 self._index.forget(slot)
+                self._engine_blocks.forget(slot)
                 self._by_slot.pop(slot, None)
             self.endpoints = tuple(self._local(endpoint) for endpoint in self._fleet.endpoints())
             self.backends = tuple(self._remote(spec) for spec in self._fleet.backends())

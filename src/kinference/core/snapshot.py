@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.roster import Destination, Roster
 from kinference.ids import Milliseconds, Seconds
@@ -43,18 +44,24 @@ class DestinationSnapshot:
     rates: tuple[RatesSnapshot, ...]
     circuit: str
     circuit_reason: str
+    prefix_signal: str
+    """How well its prefix cache is known."""
+    engine_blocks: int
+    """Blocks of its own that its events have told of."""
     prefix_blocks: int
     prefix_blocks_max: int
     hit_trust: float
     picks: int
 
 
-def take_snapshot(roster: Roster, index: PrefixIndex, now: Seconds) -> tuple[DestinationSnapshot, ...]:
+def take_snapshot(
+    roster: Roster, index: PrefixIndex, engine_blocks: EngineBlocks, now: Seconds
+) -> tuple[DestinationSnapshot, ...]:
     """All destinations, endpoints first, in the order of the fleet."""
-    return tuple(_snapshot(one, index, now) for one in (*roster.endpoints, *roster.backends))
+    return tuple(_snapshot(one, index, engine_blocks, now) for one in (*roster.endpoints, *roster.backends))
 
 
-def _snapshot(one: Destination, index: PrefixIndex, now: Seconds) -> DestinationSnapshot:
+def _snapshot(one: Destination, index: PrefixIndex, engine_blocks: EngineBlocks, now: Seconds) -> DestinationSnapshot:
     endpoint, backend = one.endpoint, one.backend
     seen = endpoint.observation if endpoint is not None else None
     names = endpoint.models if endpoint is not None else backend.models if backend is not None else ()
@@ -80,6 +87,8 @@ def _snapshot(one: Destination, index: PrefixIndex, now: Seconds) -> Destination
         ),
         circuit=one.circuit.state(now),
         circuit_reason=one.circuit.reason,
+        prefix_signal=endpoint.prefix_signal.value if endpoint is not None else "",
+        engine_blocks=engine_blocks.tracked(endpoint.slot) if endpoint is not None else 0,
         prefix_blocks=index.held(endpoint.slot) if endpoint is not None else 0,
         prefix_blocks_max=index.capacity(endpoint.slot) if endpoint is not None else 0,
         hit_trust=one.hit_trust,

@@ -4,6 +4,7 @@ from kinference.core.candidates import CACHED_MAX, Candidates, Group, Shortlist
 from kinference.core.filters import Verdict
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
 from kinference.core.policy import ModelRule, RoutingRules, Rulebook, Target, TargetKind
+from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.request import Request
 from kinference.core.roster import Roster
@@ -22,7 +23,8 @@ def candidates_of(*targets: Target) -> tuple[Roster, Candidates]:
         for address in addresses:
             fleet.set_ready(pool, address, ready=True)
     fleet.set_backends([BackendSpec(CLOUD, Api.OPENAI_CHAT, {"m": "cloud-m"})])
-    roster = Roster(fleet, PrefixIndex())
+    index = PrefixIndex()
+    roster = Roster(fleet, index, EngineBlocks(index))
     roster.sync()
     rules = RoutingRules(models=(ModelRule("m", targets),) if targets else ())
     return roster, Candidates(roster, Rulebook(rules))

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
-from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
+from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Fleet, Observation, PrefixSignal
 from kinference.core.health import UNUSABLE_BACKOFF_S
 from kinference.core.pick import Router
 from kinference.core.policies import POLICIES
@@ -385,3 +385,43 @@ def test_an_explanation_adds_up_and_names_the_runner_up() -> None:
     assert table.pick == f"default/pool/{local(decision).address}"
     assert table.runner_up not in {"", table.pick}
     assert [(one.destination, one.verdict) for one in table.rejected] == [("default/pool/h2:1", "draining")]
+
+
+# --- the engines' own word on their caches ------------------------------------------------------
+
+
+@pytest.mark.parametrize("signal", list(PrefixSignal))
+def test_a_choice_among_caches_that_are_not_well_known_is_degraded(signal: PrefixSignal) -> None:
+    fleet = fleet_of(2)
+    router = router_of(fleet)
+    fleet.set_prefix_signal(POOL, address(1), signal)
+    decision = router.decide(CHAT, 0.0)
+    doubtful = signal in (PrefixSignal.WARMING, PrefixSignal.GAP, PrefixSignal.BROKEN)
+    assert decision.outcome is (Outcome.DEGRADED if doubtful else Outcome.OK)
+    assert (str(address(1)) in decision.reason) == doubtful
+    fleet.set_prefix_signal(POOL, address(1), PrefixSignal.LIVE)
+    assert router.decide(CHAT, 0.0).outcome is Outcome.OK
+
+
+def test_a_policy_without_an_eye_for_caches_is_not_degraded_by_them() -> None:
+    fleet = fleet_of(2)
+    fleet.set_prefix_signal(POOL, address(0), PrefixSignal.BROKEN)
+    assert router_of(fleet, policy="round_robin").decide(CHAT, 0.0).outcome is Outcome.OK
+
+
+def test_an_endpoint_whose_events_are_to_be_read_is_warming_until_they_are() -> None:
+    fleet = Fleet()
+    fleet.set_pool(POOL, [EndpointSpec(POOL, address(0), models=("m",), cache_feed=CacheFeed(5557))])
+    fleet.set_ready(POOL, address(0), ready=True)
+    router = router_of(fleet)
+    assert router.decide(CHAT, 0.0).outcome is Outcome.DEGRADED
+    fleet.set_pool(POOL, [EndpointSpec(POOL, address(0), models=("m",))])
+    assert router.decide(CHAT, 0.0).outcome is Outcome.OK
+
+
+def test_the_blocks_of_a_prompt_under_way_can_be_asked_for() -> None:
+    router = router_of(fleet_of(1))
+    decision = router.decide(CHAT, 0.0)
+    assert len(router.prompt_blocks(decision.reservation)) == 4_000 // 512
+    router.final_token(decision.reservation, 1_000, 10, None, 1.0)
+    assert router.prompt_blocks(decision.reservation) == ()

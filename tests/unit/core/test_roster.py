@@ -3,6 +3,7 @@
 import pytest
 
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
+from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.rates import BACKEND_BASE_MS
@@ -17,7 +18,7 @@ ONE, TWO = Address("h1:1"), Address("h2:1")
 def roster_of(*addresses: Address) -> tuple[Fleet, PrefixIndex, Roster]:
     fleet, index = Fleet(), PrefixIndex()
     fleet.set_pool(POOL, [EndpointSpec(POOL, address, models=("m",)) for address in addresses])
-    roster = Roster(fleet, index)
+    roster = Roster(fleet, index, EngineBlocks(index))
     roster.sync()
     return fleet, index, roster
 

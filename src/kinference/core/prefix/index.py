@@ -4,11 +4,14 @@ One int of bits per block says who holds it. Each endpoint's blocks are sorted b
 blocks join the youngest, each after the block before it, and eviction takes the last of the oldest generation first. So
 a block never outlives the blocks before it, and presence stays monotone: who holds block n holds all before it. `match`
 relies on that. A prompt whose blocks are young already moves nothing: that is what makes busy prefixes cheap.
+
+An engine that tells of its cache (`add`, `drop`) is believed, and evicts leaves first as well. Should one drop a block
+and keep those behind it, `match` overlooks the gap or stops there.
 """
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice, repeat
 
@@ -108,19 +111,37 @@ class PrefixIndex:
         young = self._youngest(holding, number, allowed)
         known = moved = bisect_left(blocks, 1, key=lambda block: block not in held)
         touched = held[blocks[known - 1]] if known else 0
-        while moved and held[blocks[moved - 1]] < young.since:
+        while moved and held.get(blocks[moved - 1], 0) < young.since:
             moved -= 1
         if known and moved == known:
             held[blocks[known - 1]] = number  # a mark for rollback: somebody relies on the blocks up to here
         joining, bit = blocks[moved:], holding.bit
         held.update(dict.fromkeys(joining, number))
         young.joined += joining
-        added = blocks[known:]
-        for block, others in zip(added, map(self._holders.setdefault, added, repeat(bit)), strict=True):
+        for block, others in zip(joining, map(self._holders.setdefault, joining, repeat(bit)), strict=True):
             if others != bit:
                 self._holders[block] = others | bit
         self._evict(holding)
         return Insertion(number, slot, blocks, known, touched)
+
+    def add(self, slot: int, block: int, before: int) -> None:
+        """The endpoint says that it holds this block, which comes after `before` (0: after none)."""
+        holding = self._holding(slot)
+        held = holding.blocks
+        if block in held or (before and before not in held):
+            return
+        number = next(self._numbers)
+        young = self._youngest(holding, number, self._allowed(holding))
+        held[block] = number
+        young.joined.append(block)
+        self._holders[block] = self._holders.get(block, 0) | holding.bit
+        self._evict(holding)
+
+    def drop(self, slot: int, blocks: Iterable[int]) -> None:
+        """The endpoint says that it holds these no more."""
+        holding = self._holdings.get(slot)
+        if holding is not None:
+            self._remove(holding, [block for block in dict.fromkeys(blocks) if block in holding.blocks])
 
     def rollback(self, insertion: Insertion) -> None:
         """The prompt never reached the endpoint: take back what it added and no later prompt relies on."""

@@ -167,3 +167,40 @@ def test_only_hot_blocks_for_ever_stay_bounded() -> None:
         index.insert(0, paths[turn % len(paths)])
     assert all(index.match(path, 1) == {0: 8} for path in paths)
     assert sum(len(one.joined) for one in index._holdings[0].generations) < 1_000
+
+
+def test_what_an_engine_tells_of_is_added_after_the_block_before_it() -> None:
+    index = PrefixIndex()
+    index.add(0, 2, 1)
+    assert index.held(0) == 0
+    index.add(0, 1, 0)
+    index.add(0, 2, 1)
+    index.add(0, 2, 1)
+    assert index.match([1, 2, 3], ALL) == {0: 2}
+
+
+def test_what_an_engine_tells_of_is_bounded_like_the_rest() -> None:
+    index = PrefixIndex()
+    index.resize(0, 3)
+    for block in range(1, 10):
+        index.add(0, block, block - 1)
+    assert index.held(0) == 3
+
+
+def test_what_an_engine_drops_is_gone_there_and_nowhere_else() -> None:
+    index = PrefixIndex()
+    for slot in (0, 1):
+        index.insert(slot, [1, 2, 3])
+    index.drop(0, [3, 2, 2, 99])
+    index.drop(7, [1])
+    assert index.match([1, 2, 3], ALL) == {0: 1, 1: 3}
+
+
+def test_a_prompt_that_is_sent_again_closes_the_gap_that_an_engine_left() -> None:
+    index = PrefixIndex()
+    index.insert(0, [1, 2, 3, 4])
+    index.drop(0, [2])
+    index.insert(0, [1, 2, 3, 4, 5])
+    index.resize(0, 2)
+    index.drop(0, [1, 2])
+    assert len(index) == index.held(0)
