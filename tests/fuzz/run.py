@@ -25,7 +25,7 @@ INPUT_S_MAX = 5
 
 
 def kept(target: Callable[[bytes], None], last: FileIO) -> Callable[[bytes], None]:
-    """A target that keeps what it is tried with: libFuzzer writes no file when the target raises under atheris."""
+    """A target that keeps what it is tried with: libFuzzer does not always write what made it end."""
 
     def try_input(data: bytes) -> None:
         last.seek(0)

@@ -1,10 +1,10 @@
 """What is fuzzed: each target takes any bytes and raises when something holds no more that has to hold for all."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 
 from hpack import Decoder, HPACKError
 
+from kinference.ports import Headers
 from kinference.wire.grpc import RESPONSE, TRAILERS_OK, CallHead, Deframer, read_head
 from kinference.wire.http1.replies import NotHttp, ReplyReader
 from kinference.wire.http1.requests import Event as Http1Event
@@ -114,20 +114,28 @@ def _messages(pieces: Sequence[bytes]) -> Sequence[bytes] | RpcError | str:
 
 
 def http1(data: bytes) -> None:
-    """Requests of a connection: cut anywhere they are the same ones. And any reply is read or refused."""
+    """Requests of a connection, and a reply: cut anywhere they are the same ones, or refused alike."""
     whole, pieces = cuts(data)
     assert _requests([whole]) == _requests(pieces), "a cut changes the requests"
-    replies = ReplyReader()
-    replies.expect(to_head=False)
-    with suppress(NotHttp):
+    assert _reply([whole]) == _reply(pieces), "a cut changes the reply"
+
+
+def _reply(pieces: Sequence[bytes]) -> tuple[int, Headers, bytes, bool, bool] | None:
+    """None for what is no reply."""
+    reader = ReplyReader()
+    reader.expect(to_head=False)
+    try:
         for piece in pieces:
-            replies.feed(piece)
-        replies.end()
+            reader.feed(piece)
+    except NotHttp:
+        return None
+    is_reusable = reader.is_reusable
+    return reader.status, reader.headers, b"".join(reader.pieces), is_reusable, reader.end()
 
 
 def _requests(pieces: Sequence[bytes]) -> Sequence[Http1Event]:
     """The events, pieces of one body joined."""
-    reader = RequestReader(HttpServerOptions())
+    reader = RequestReader(HttpServerOptions(fields_max=8))
     joined: list[Http1Event] = []
     for event in (event for piece in pieces for event in reader.feed(piece)):
         last = joined[-1] if joined else None

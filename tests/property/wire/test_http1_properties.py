@@ -22,6 +22,23 @@ ANSWERS = (
     b"HTTP/1.1 204 No Content\r\n\r\n",
 )
 
+delicate = st.sampled_from(
+    [
+        *(b"upgrade: h2c", b"connection: upgrade", b"connection: close", b"connection: keep-alive, Upgrade"),
+        *(b"expect: 100-continue", b"trailer: t", b"te: trailers", b"x:", b"y:   v  "),
+    ]
+)
+FRAMINGS: list[tuple[list[bytes], bytes]] = [
+    ([], b""),
+    ([], b"\r\n"),
+    ([b"content-length: 3"], b"abc"),
+    ([b"content-length: 0"], b""),
+    ([b"transfer-encoding: chunked"], b"3;a=b\r\nabc\r\n1\r\nd\r\n0\r\nt: 1\r\n\r\n"),
+    ([b"transfer-encoding: chunked"], b"0\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
+    ([b"transfer-encoding: chunked"], b"3\r\nabc\r\n0\r\nt: 1\r\n folded\r\n\r\n"),
+    ([b"transfer-encoding: gzip, chunked"], b"0\r\n\r\n"),
+    ([b"content-length: 3", b"transfer-encoding: chunked"], b"0\r\n\r\n"),
+]
 cuts = st.lists(st.integers(1, len(SESSION) - 1), max_size=12)
 alphabet = st.sampled_from(
     [*SESSION.split(b"\r\n"), b"\r\n", b"\r", b"\n", b" ", b"\t", b":", b"\x00", b"chunked", b"content-length: 3", b"0"]
@@ -65,6 +82,26 @@ def test_a_session_byte_by_byte_means_the_same() -> None:
 @given(cuts)
 def test_a_session_cut_anywhere_means_the_same(places: list[int]) -> None:
     assert read(pieces(SESSION, places)) == read([SESSION])
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> bytes:
+    """A request with what changes how a connection goes on, mostly well formed."""
+    fields = draw(st.lists(delicate, max_size=5))
+    framing, body = draw(st.sampled_from(FRAMINGS))
+    if draw(st.booleans()):
+        fields.append(draw(st.sampled_from([b"host: h", b"host: h", b"x : y", b"x: a\r\n folded", b"h\xff: y"])))
+    method, version = draw(st.sampled_from([b"GET", b"POST", b"HEAD"])), draw(st.sampled_from([b"1.1", b"1.1", b"1.0"]))
+    lines = [method + b" / HTTP/" + version, *draw(st.permutations([b"host: h", *framing, *fields]))]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+@given(st.lists(requests(), min_size=1, max_size=4).map(b"".join), st.lists(st.integers(1, 600), max_size=6))
+def test_whatever_changes_how_a_connection_goes_on_a_cut_does_not(session: bytes, places: list[int]) -> None:
+    options = HttpServerOptions(fields_max=6)
+    whole = read([session], options)
+    assert read(pieces(session, places), options) == whole
+    assert read([session[at : at + 1] for at in range(len(session))], options) == whole
 
 
 @given(noise)

@@ -67,6 +67,8 @@ class RequestReader:
         self._replays_head = False
         self._quiet_bytes = 0
         """Bytes fed since something last came out: of a head, of trailers or of chunk extensions."""
+        self._fed_bytes = 0
+        """The same with the read of which it came, in which the head that follows may have begun."""
         self.is_within_head = False
         """Whether part of a head has come, and not all of it."""
         self.is_over = False
@@ -79,13 +81,14 @@ class RequestReader:
         events: list[Event] = []
         self._events = events
         self._quiet_bytes += len(data)
+        self._fed_bytes += len(data)
         rest = self._parse(data)
         while rest:
             rest = self._parse(rest)
         if events:
-            self._quiet_bytes = 0
-        elif self._quiet_bytes > self._options.field_bytes_max:
-            self._fail(_TOO_LARGE)
+            self._quiet_bytes, self._fed_bytes = 0, len(data)
+        elif self._quiet_bytes > self._options.field_bytes_max * (1 + self.is_within_head):
+            self._fail(_TOO_LARGE)  # twice for a head: white space and colons come on top of what `_check_size` counts
         return events
 
     def _parse(self, data: bytes | memoryview) -> memoryview | None:
@@ -131,9 +134,8 @@ class RequestReader:
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_body:
             return  # a trailer, which nobody here asks for
-        if len(self._fields) >= self._options.fields_max:
-            self._refusal = _TOO_LARGE
-            raise _Refused
+        if len(self._fields) > self._options.fields_max:
+            return  # refused at the head's end: a cut moves when a field is told, and must not change the answer
         self._fields.append((name.lower(), value.rstrip(b" \t") if name != b"transfer-encoding" else value))
 
     def on_headers_complete(self) -> None:
@@ -158,8 +160,7 @@ class RequestReader:
 
     def _head(self) -> RequestHead:
         version, method = self._parser.get_http_version(), self._parser.get_method().decode("ascii")
-        if self._quiet_bytes > self._options.field_bytes_max:  # all that was fed, so look closer
-            self._check_size()
+        self._check_size()
         if version not in _VERSIONS or method == "CONNECT" or b"#" in self._target:
             raise _Refused
         if self._target == b"*" and method != "OPTIONS":
@@ -172,8 +173,10 @@ class RequestReader:
         return RequestHead(method, target, self._fields, is_http_1_1, keeps_alive, has_body)
 
     def _check_size(self) -> None:
-        size = len(self._target) + sum(len(name) + len(value) for name, value in self._fields)
-        if size > self._options.field_bytes_max:
+        options, size = self._options, 0
+        if self._fed_bytes > options.field_bytes_max:  # at least the head, so look closer
+            size = len(self._target) + sum(len(name) + len(value) for name, value in self._fields)
+        if size > options.field_bytes_max or len(self._fields) > options.fields_max:
             self._refusal = _TOO_LARGE
             raise _Refused
 

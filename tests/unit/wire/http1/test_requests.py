@@ -199,6 +199,29 @@ def test_a_head_within_its_limit_passes_though_its_body_is_longer() -> None:
     assert [type(event) for event in events] == [RequestHead, bytes, End]
 
 
+@pytest.mark.parametrize("piece_bytes", [1, 100_000])
+def test_a_head_just_within_its_limit_passes_however_it_comes(piece_bytes: int) -> None:
+    """What is counted is what is kept: not the line breaks, colons and white space around it."""
+    raw = GET[:-2] + b"x:   1\r\n" * 100 + b"y: " + b"v" * (1000 - len("/hosth") - 200 - 1) + b"\r\n\r\n"
+    one = reader(HttpServerOptions(field_bytes_max=1000))
+    events = [event for at in range(0, len(raw), piece_bytes) for event in one.feed(raw[at : at + piece_bytes])]
+    assert [type(event) for event in events] == [RequestHead, End]
+
+
+def test_a_head_over_its_limit_is_refused_though_part_of_it_came_with_the_request_before() -> None:
+    one = reader(HttpServerOptions(field_bytes_max=1000))
+    one.feed(GET + GET[:-2] + b"x: " + b"a" * 600)
+    assert one.feed(b"a" * 600 + b"\r\n\r\n") == [Malformed(431, "request head too large")]
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 100_000])
+def test_a_head_with_too_many_fields_and_a_fault_is_refused_alike_however_it_comes(piece_bytes: int) -> None:
+    raw = GET[:-2] + b"a: 1\r\n" * 4 + b"b\xff: 1\r\n\r\n"
+    one = reader(HttpServerOptions(fields_max=3))
+    events = [event for at in range(0, len(raw), piece_bytes) for event in one.feed(raw[at : at + piece_bytes])]
+    assert events == [Malformed(400, "malformed request")]
+
+
 def test_more_fields_than_allowed_are_refused() -> None:
     one = reader(HttpServerOptions(fields_max=3))
     assert one.feed(GET[:-2] + b"a: 1\r\n" * 3 + b"\r\n") == [Malformed(431, "request head too large")]
