@@ -18,12 +18,13 @@ from kinference.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from kinference.gateway import errors, verdict
+from kinference.gateway import errors, headers, verdict
 from kinference.gateway.access_log import Record
 from kinference.gateway.auth import Caller
 from kinference.gateway.backends import Inbound, Leg, leg_to
 from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import HeldBody
+from kinference.gateway.opening import Opening, error_in
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.ticket import Ticket
 from kinference.gateway.translation import WayBack, way_back
@@ -222,11 +223,29 @@ class Dispatch:
         try:
             self._answer = answer = await self._outside.upstream.send(request)
             if verdict.is_success(answer.status):
-                return answer
-            error = await verdict.read_error(answer, leg)
+                outcome = await self._opened(answer, leg)
+                if not isinstance(outcome, ErrorAnswer):
+                    return outcome
+                error = outcome
+            else:
+                error = await verdict.read_error(answer, leg)
         except (UpstreamUnreachable, UpstreamCut, UpstreamTimeout) as error_:
             return await self._no_answer(error_, ticket, self._outside.clock.now() - sent_at)
         return await self._error_answer(error, leg, ticket, self._outside.clock.now() - sent_at)
+
+    async def _opened(self, answer: UpstreamAnswer, leg: Leg) -> UpstreamAnswer | ErrorAnswer:
+        """Read the beginning of an answer, as long as the client can wait for its head. Raises as the answer does."""
+        self._answer = opening = Opening(answer, is_read=leg.api is not self._order.inbound.api)
+        if not headers.is_stream(answer.headers):
+            await opening.begin()
+            return opening
+        shape = Api.OPENAI_CHAT if leg.api is Api.OPENAI_COMPLETIONS else leg.api.shape
+        first = await opening.first_event(shape, self._options.keep_alive)
+        error = None if first is None else error_in(first, shape)
+        if error is None:
+            return opening
+        await opening.close()
+        return verdict.cleaned(error, leg)
 
     async def _no_answer(self, error: KinferenceError, ticket: Ticket, waited: Seconds) -> _Failure:
         _log.warning("%s: %s", self._record.request_id, error)

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -63,10 +63,13 @@ async def read_error(answer: UpstreamAnswer, leg: Leg) -> ErrorAnswer:
         await answer.close()
     if header(answer.headers, b"content-encoding") is not None:
         body = _decode(body)
-    if leg.secret:
-        body = body.replace(leg.secret.encode(), _REDACTED)
     kept = [(name, value) for name, value in headers.to_client(answer.headers) if name != b"content-encoding"]
-    return ErrorAnswer(answer.status, kept, body)
+    return cleaned(ErrorAnswer(answer.status, kept, body), leg)
+
+
+def cleaned(error: ErrorAnswer, leg: Leg) -> ErrorAnswer:
+    """The error without our credential, should it repeat it."""
+    return replace(error, body=error.body.replace(leg.secret.encode(), _REDACTED)) if leg.secret else error
 
 
 async def _read(chunks: AsyncIterator[bytes]) -> bytes:

@@ -126,6 +126,8 @@ class Failed(msgspec.Struct, frozen=True):
 
     message: str
     kind: str = ""
+    status: int = 500
+    """What it would have been as an answer of its own."""
 
 
 Piece: TypeAlias = (

@@ -30,6 +30,7 @@ from tests.unit.gateway.fakes import (
     CUT,
     ENGINE_A,
     ENGINE_B,
+    EVENTS,
     JSON,
     PROVIDER,
     PROVIDER_KEY,
@@ -84,11 +85,10 @@ class Run:
 
 
 async def test_a_request_is_pushed_picked_pulled_and_sent() -> None:
-    answer = FakeAnswer()
-    world = World(upstream=FakeUpstream(answer))
+    world = World(upstream=FakeUpstream(FakeAnswer()))
     run = Run(world)
     delivery = await run.delivery()
-    assert delivery.answer is answer
+    assert [chunk async for chunk in delivery.answer.chunks()] == [b"{}"]
     assert world.picker.metadata == [PushMetadata("req_1", len(BODY))]
     (pick,) = world.picker.picks
     assert (pick.tenant, pick.qos, pick.request_path, pick.translates) == (
@@ -103,7 +103,23 @@ async def test_a_request_is_pushed_picked_pulled_and_sent() -> None:
     assert (run.record.model, run.record.endpoint, run.record.attempts) == ("m", "10.0.0.1:8000", 1)
 
 
-@pytest.mark.parametrize("failure", [DOWN, CUT, FakeAnswer(429), FakeAnswer(500), FakeAnswer(503)])
+def streamed(*chunks: bytes) -> FakeAnswer:
+    return FakeAnswer(200, EVENTS, chunks)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        DOWN,
+        CUT,
+        FakeAnswer(429),
+        FakeAnswer(500),
+        FakeAnswer(503),
+        streamed(b'data: {"error":{"message":"boom"}}\n\n'),
+        streamed(b": comes soon\n\n", b'data: {"error":{"mess', b'age":"boom","code":503}}\n\n', b"data: [DONE]\n\n"),
+        streamed(),
+    ],
+)
 async def test_h2_another_destination_is_tried_while_the_client_has_seen_nothing(
     failure: FakeAnswer | KinferenceError,
 ) -> None:
@@ -341,3 +357,24 @@ async def test_waiting_for_destinations_is_not_our_own_time() -> None:
     run = Run(world)
     await run.delivery()
     assert run.record.upstream_s == 4.0
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ({"message": "no such thing", "type": "invalid_request_error"}, 400),
+        ({"message": "no such thing", "type": "BadRequestError", "code": 422}, 422),
+    ],
+)
+async def test_a_stream_that_begins_with_the_clients_own_fault_has_its_status(error: object, status: int) -> None:
+    told = json.dumps({"error": error}).encode()
+    failing = FakeAnswer(200, EVENTS, (b"data: " + told + b"\n\n",))
+    answer = await Run(World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(failing, FakeAnswer())), STREAMING).error()
+    assert (answer.status, answer.body, answer.headers) == (status, told, JSON)
+    assert failing.is_closed
+
+
+async def test_j8_our_credential_is_taken_out_of_a_streamed_error_too() -> None:
+    told = b'data: {"error":{"message":"bad ' + PROVIDER_KEY.encode() + b'","type":"invalid_request_error"}}\n\n'
+    run = Run(World(FakePicker(PROVIDER), FakeUpstream(FakeAnswer(200, EVENTS, (told,)))), STREAMING)
+    assert PROVIDER_KEY.encode() not in (await run.error()).body

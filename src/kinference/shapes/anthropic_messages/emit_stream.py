@@ -24,9 +24,14 @@ from kinference.shapes.json_text import dumps
 from kinference.shapes.sequence import Sequencer
 from kinference.vocabulary import Api
 
-_ERRORS: Final = frozenset(
-    ("overloaded_error", "rate_limit_error", "invalid_request_error", "api_error", "timeout_error")
-)
+_ERRORS: Final = {
+    400: "invalid_request_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
 _EMPTY: Final = {
     "text": {"type": "text", "text": ""},
     "thinking": {"type": "thinking", "thinking": "", "signature": ""},
@@ -58,7 +63,7 @@ class MessagesStreamEmitter:
 
     def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:  # noqa: ARG002 - it has no codes
         """An error, after which nothing comes."""
-        return _event("error", {"error": {"type": kind if kind in _ERRORS else "api_error", "message": message}})
+        return _event("error", {"error": {"type": kind or "api_error", "message": message}})
 
     def keep_alive(self) -> bytes:
         """Says that the stream lives."""
@@ -87,7 +92,7 @@ class MessagesStreamEmitter:
             case Finished():
                 self._end = piece
             case Failed():
-                return self.fail(piece.message, piece.kind)
+                return self.fail(piece.message, _ERRORS.get(piece.status, ""))
         return b""
 
     def _start(self, piece: Started) -> bytes:

@@ -14,10 +14,10 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.anthropic_messages.answer import counts_of, finish_of
+from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json, Sealed
 from kinference.shapes.json_text import dumps, loads
 from kinference.shapes.openai_chat.answer import key_in, text_in
-from kinference.shapes.openai_chat.parse_stream import failure_of
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
 from kinference.vocabulary import Api

@@ -23,9 +23,11 @@ from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
 
 _KINDS: Final = {
-    "throttlingException": "rate_limit_error",
-    "serviceUnavailableException": "overloaded_error",
-    "validationException": "invalid_request_error",
+    "throttlingException": ("rate_limit_error", 429),
+    "serviceUnavailableException": ("overloaded_error", 503),
+    "validationException": ("invalid_request_error", 400),
+    "internalServerException": ("api_error", 500),
+    "modelTimeoutException": ("timeout_error", 504),
 }
 
 
@@ -70,7 +72,7 @@ class ConverseStreamParser:
                 self.is_over = self.is_complete
                 yield Counted(counts_of(body.get("usage")))
             case _ if name.lower().endswith("exception"):
-                yield Failed(text_in(body, "message") or name, _KINDS.get(name, ""))
+                yield Failed(text_in(body, "message") or name, *_KINDS.get(name, ()))
 
     def _delta(self, index: int | None, delta: Json) -> Iterator[Piece]:
         if text := text_in(delta, "text"):

@@ -1,5 +1,7 @@
 """Pieces of an answer written as generateContent responses. Calls go out whole, when the answer is over."""
 
+from typing import Final
+
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Counted,
@@ -15,9 +17,18 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
+from kinference.shapes.failures import UNKNOWN
 from kinference.shapes.gemini.answer import part_of, reason_of, response, usage_of
 from kinference.shapes.ir import Json, ToolCall
 from kinference.shapes.json_text import dumps
+
+_STATUSES: Final = {
+    400: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+    529: "UNAVAILABLE",
+}
 
 
 class GeminiStreamEmitter:
@@ -49,7 +60,7 @@ class GeminiStreamEmitter:
             case Finished():
                 self._finish = piece.finish
             case Failed():
-                return self.fail(piece.message, piece.kind)
+                return self._failed(piece.message, piece.status)
         return b""
 
     def finish(self) -> bytes:
@@ -61,7 +72,10 @@ class GeminiStreamEmitter:
 
     def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:  # noqa: ARG002 - it has neither
         """An error, after which nothing comes."""
-        return self._event({"error": {"code": 500, "message": message, "status": "INTERNAL"}})
+        return self._failed(message, UNKNOWN)
+
+    def _failed(self, message: str, code: int) -> bytes:
+        return self._event({"error": {"code": code, "message": message, "status": _STATUSES.get(code, "INTERNAL")}})
 
     def keep_alive(self) -> bytes:
         """Nothing: Google's own clients read every line as data."""

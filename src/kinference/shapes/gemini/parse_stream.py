@@ -13,11 +13,11 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
+from kinference.shapes.failures import failure_of
 from kinference.shapes.gemini.answer import blocks_of, candidate_of, counts_of, finish_of, is_blocked
 from kinference.shapes.ir import Json, Reasoning, Text, ToolCall
 from kinference.shapes.json_text import loads
 from kinference.shapes.openai_chat.answer import text_in
-from kinference.shapes.openai_chat.parse_stream import failure_of
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
 

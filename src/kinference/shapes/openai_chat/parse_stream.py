@@ -6,7 +6,6 @@ from typing import Final
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Counted,
-    Failed,
     Finished,
     Piece,
     ReasoningPiece,
@@ -15,6 +14,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
+from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json
 from kinference.shapes.json_text import loads
 from kinference.shapes.openai_chat.answer import arguments_of, call_id, counts_of, finish_of, text_in
@@ -135,8 +135,3 @@ class _Calls:
         if known is None or (has_name and given and given != self._ids[known]):  # all under one index, by their ids
             known = self._by_key[index] = len(self._ids)
         return known
-
-
-def failure_of(error: Json) -> Failed:
-    """What an error says."""
-    return Failed(text_in(error, "message") or "the destination reported an error", text_in(error, "type"))

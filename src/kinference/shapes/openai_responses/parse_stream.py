@@ -6,7 +6,6 @@ from typing import Final
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Counted,
-    Failed,
     Finished,
     Piece,
     ReasoningEnd,
@@ -16,10 +15,10 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
+from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json, Reasoning, Refusal, Text, ToolCall
 from kinference.shapes.json_text import loads
 from kinference.shapes.openai_chat.answer import counts_of, key_in, text_in
-from kinference.shapes.openai_chat.parse_stream import failure_of
 from kinference.shapes.openai_responses.answer import finish_of, read_item
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
@@ -77,7 +76,7 @@ class ResponsesStreamParser:
         elif kind == "response.failed":
             yield failure_of(_inner(_inner(body, "response"), "error"))
         elif kind == "error":
-            yield Failed(text_in(body, "message") or text_in(_inner(body, "error"), "message") or "the response failed")
+            yield failure_of(_inner(body, "error") or {**body, "type": ""})
 
     def _begun(self, item: Json, index: int | None) -> Iterator[Piece]:
         if item.get("type") in _CALLS:

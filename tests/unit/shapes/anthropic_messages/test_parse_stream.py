@@ -75,7 +75,7 @@ def test_a_thought_ends_with_its_signature(signature: str, issuer: Api | None) -
 
 def test_an_error_is_told() -> None:
     assert parsed({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}) == [
-        Failed("busy", "overloaded_error")
+        Failed("busy", "overloaded_error", 529)
     ]
 
 

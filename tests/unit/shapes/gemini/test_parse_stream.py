@@ -68,7 +68,7 @@ def test_an_end_without_a_reason_is_none() -> None:
 
 
 def test_an_error_is_told() -> None:
-    assert parsed({"error": {"code": 503, "message": "busy"}}) == [Failed("busy")]
+    assert parsed({"error": {"code": 503, "message": "busy"}}) == [Failed("busy", "", 503)]
 
 
 @pytest.mark.parametrize("event", [{}, 7, [], {"candidates": 7}])

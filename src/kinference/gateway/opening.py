@@ -1,0 +1,151 @@
+"""The beginning of a destination's answer, read before the client hears of it: a stream that begins with an error is an
+error, and one that never begins is no answer.
+"""
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from kinference.errors import UpstreamCut
+from kinference.gateway.verdict import ErrorAnswer
+from kinference.ids import Seconds
+from kinference.ports import Headers, UpstreamAnswer
+from kinference.shapes.answers import Failed
+from kinference.shapes.sse import Event, EventTooLong
+from kinference.shapes.translate import DESTINATIONS
+from kinference.vocabulary import Api
+from kinference.wire.exchange import header
+
+HELD_MAX: Final = 256 * 1024
+"""Longer beginnings are let through as they are."""
+_GZIP_MARK: Final = b"\x1f"
+"""Begins what gzip makes, and no text."""
+_GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
+_PIECE_MAX: Final = 1024 * 1024
+_CODINGS: Final = (b"gzip", b"x-gzip", b"deflate")
+_JSON: Final = ((b"content-type", b"application/json"),)
+
+
+class Opening(UpstreamAnswer):
+    """An answer of which the beginning can be read ahead; the rest follows it. What came compressed though nobody asked
+    for it comes out plain where it has to be read.
+    """
+
+    def __init__(self, answer: UpstreamAnswer, *, is_read: bool) -> None:
+        """`is_read`: the answer is to be translated, so that it has to be plain whatever its head says."""
+        self._answer = answer
+        self._chunks = answer.chunks()
+        self._held: list[bytes] = []
+        self._coming: asyncio.Task[bytes | None] | None = None
+        self._headers = answer.headers
+        self._inflater: Any = None
+        self._is_first = True
+        coding = header(answer.headers, b"content-encoding")
+        self._is_plain = coding is None
+        if is_read and coding is not None and coding.lower() != b"identity":
+            if coding.lower() not in _CODINGS:
+                raise UpstreamCut("the destination sent a content coding that nobody asked for")
+            self._inflate()
+
+    @property
+    def status(self) -> int:
+        return self._answer.status
+
+    @property
+    def headers(self) -> Headers:
+        return self._headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for chunk in self._held:
+            yield chunk
+        self._held.clear()
+        if self._coming is not None:
+            late, self._coming = await self._coming, None
+            for piece in self._plain(late or b""):
+                yield piece
+        async for chunk in self._chunks:
+            for piece in self._plain(chunk):
+                yield piece
+
+    async def close(self) -> None:
+        coming, self._coming = self._coming, None
+        if coming is not None:
+            coming.cancel()
+            with suppress(asyncio.CancelledError, UpstreamCut):
+                await coming
+        await self._answer.close()
+
+    async def begin(self) -> None:
+        """Wait for the first chunk of an answer in one piece. Raises what `chunks` raises."""
+        self._hold(await self._next())
+
+    async def first_event(self, api: Api, patience: Seconds) -> Event | None:
+        """The first event of a stream; None when it stays silent for so long, or says too much before one. Raises
+        UpstreamCut where it ends before, or is none, and UpstreamTimeout.
+        """
+        reader, held = DESTINATIONS[api].reader(), 0
+        while held < HELD_MAX:
+            self._coming = asyncio.create_task(self._next())
+            done, _ = await asyncio.wait((self._coming,), timeout=patience)
+            if not done:
+                return None
+            chunk, self._coming = self._coming.result(), None
+            try:
+                events = [event for piece in self._hold(chunk) for event in reader.feed(piece)]
+                tail = reader.tail() if chunk is None else None
+            except EventTooLong as error:
+                raise UpstreamCut(str(error)) from error
+            found = (*events, tail) if tail is not None else events
+            first: Event | None = next((event for event in found if event.data or event.event), None)
+            if first is not None:
+                return first
+            if chunk is None:
+                raise UpstreamCut("the destination ended its stream before it began")
+            held += len(chunk)
+        return None
+
+    async def _next(self) -> bytes | None:
+        return await anext(self._chunks, None)
+
+    def _hold(self, chunk: bytes | None) -> list[bytes]:
+        pieces = [] if chunk is None else list(self._plain(chunk))
+        self._held += pieces
+        return pieces
+
+    def _inflate(self) -> None:
+        self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
+        self._headers = [field for field in self._headers if field[0] not in (b"content-encoding", b"content-length")]
+
+    def _plain(self, chunk: bytes) -> Iterator[bytes]:
+        if self._is_first and chunk:
+            self._is_first = False
+            if self._is_plain and chunk.startswith(_GZIP_MARK):
+                self._inflate()
+        if self._inflater is None:
+            yield chunk
+            return
+        while chunk:
+            try:
+                piece = self._inflater.decompress(chunk, _PIECE_MAX)
+            except zlib.error:
+                raise UpstreamCut("the destination sent a compressed answer that cannot be read") from None
+            if piece:
+                yield piece
+            chunk = self._inflater.unconsumed_tail
+
+
+def error_in(event: Event, api: Api) -> ErrorAnswer | None:
+    """The error that an event of a stream is, as the answer that it should have been; None when it is none."""
+    if b"rror" not in event.raw and b"xception" not in event.raw:
+        return None
+    pieces = DESTINATIONS[api].stream().feed(event)
+    failed = next((piece for piece in pieces if isinstance(piece, Failed)), None)
+    if failed is None:
+        return None
+    has_body = api not in (Api.OPENAI_RESPONSES, Api.BEDROCK_CONVERSE)
+    told = {"error": {"message": failed.message, "type": failed.kind or "server_error", "param": None, "code": None}}
+    return ErrorAnswer(failed.status, _JSON, event.data if has_body else msgspec.json.encode(told))

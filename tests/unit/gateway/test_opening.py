@@ -1,0 +1,158 @@
+import asyncio
+import gzip
+import zlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kinference.errors import UpstreamCut
+from kinference.gateway.opening import Opening, error_in
+from kinference.gateway.verdict import ErrorAnswer
+from kinference.ports import Headers
+from kinference.shapes.sse import Event
+from kinference.vocabulary import Api
+from tests.unit.gateway.fakes import EVENTS, JSON, FakeAnswer
+from tests.unit.shapes.bedrock_converse.frames import frame
+
+CHAT = Api.OPENAI_CHAT
+FIRST = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
+PLAIN = b'{"choices":[]}' * 9
+
+
+async def rest_of(opening: Opening) -> bytes:
+    return b"".join([chunk async for chunk in opening.chunks()])
+
+
+class SlowAnswer(FakeAnswer):
+    """Says nothing until it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(200, EVENTS)
+        self.goes_on = asyncio.Event()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        await self.goes_on.wait()
+        yield FIRST
+        yield b"data: [DONE]\n\n"
+
+
+async def test_what_was_read_ahead_is_not_lost() -> None:
+    opening = Opening(FakeAnswer(200, EVENTS, (b": hi\n\n", FIRST[:9], FIRST[9:], FIRST)), is_read=False)
+    event = await opening.first_event(CHAT, 1.0)
+    assert event is not None
+    assert event.data == FIRST[6:-2]
+    assert await rest_of(opening) == b": hi\n\n" + FIRST + FIRST
+    assert (opening.status, opening.headers) == (200, EVENTS)
+
+
+async def test_a19_a_silent_stream_is_not_waited_for_any_longer_than_its_client_can_be_kept_waiting() -> None:
+    answer = SlowAnswer()
+    opening = Opening(answer, is_read=False)
+    assert await opening.first_event(CHAT, 0.001) is None
+    answer.goes_on.set()
+    assert await rest_of(opening) == FIRST + b"data: [DONE]\n\n"
+
+
+async def test_closing_ends_the_wait() -> None:
+    answer = SlowAnswer()
+    opening = Opening(answer, is_read=False)
+    await opening.first_event(CHAT, 0.001)
+    await opening.close()
+    assert answer.is_closed
+
+
+async def test_a_beginning_without_an_event_is_let_through_at_some_length() -> None:
+    endless = b"data: x" + b"x" * 100_000
+    opening = Opening(FakeAnswer(200, EVENTS, (endless, *[b"x" * 100_000] * 9)), is_read=False)
+    assert await opening.first_event(CHAT, 1.0) is None
+    assert len(await rest_of(opening)) == 1_000_007
+
+
+async def test_a_stream_without_an_event_is_no_answer() -> None:
+    for chunks in ((), (b": hi\n\n",)):
+        with pytest.raises(UpstreamCut):
+            await Opening(FakeAnswer(200, EVENTS, chunks), is_read=False).first_event(CHAT, 1.0)
+
+
+async def test_an_event_that_lacks_its_blank_line_is_one() -> None:
+    event = await Opening(FakeAnswer(200, EVENTS, (FIRST[:-1],)), is_read=False).first_event(CHAT, 1.0)
+    assert event is not None
+    assert event.data == FIRST[6:-2]
+
+
+async def test_bytes_that_are_no_stream_are_no_answer() -> None:
+    with pytest.raises(UpstreamCut):
+        await Opening(FakeAnswer(200, EVENTS, (b"\x00" * 99,)), is_read=True).first_event(Api.BEDROCK_CONVERSE, 1.0)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+async def test_i7_what_is_compressed_and_does_not_say_so_comes_out_plain(size: int) -> None:
+    packed = gzip.compress(PLAIN)
+    chunks = [packed[at : at + size] for at in range(0, len(packed), size)]
+    fields = (*JSON, (b"content-length", b"30"))
+    for is_read in (True, False):
+        opening = Opening(FakeAnswer(200, fields, chunks), is_read=is_read)
+        await opening.begin()
+        assert await rest_of(opening) == PLAIN
+        if size > 1:
+            assert opening.headers == list(JSON)
+
+
+@pytest.mark.parametrize(("coding", "packed"), [(b"gzip", gzip.compress(PLAIN)), (b"Deflate", zlib.compress(PLAIN))])
+async def test_i6_what_is_compressed_is_undone_where_it_is_read_and_left_alone_elsewhere(
+    coding: bytes, packed: bytes
+) -> None:
+    fields: Headers = (*JSON, (b"content-encoding", coding))
+    read = Opening(FakeAnswer(200, fields, (packed,)), is_read=True)
+    assert (await rest_of(read), read.headers) == (PLAIN, list(JSON))
+    passed = Opening(FakeAnswer(200, fields, (packed,)), is_read=False)
+    assert (await rest_of(passed), passed.headers) == (packed, fields)
+
+
+async def test_a_coding_that_cannot_be_undone_is_no_answer() -> None:
+    with pytest.raises(UpstreamCut):
+        Opening(FakeAnswer(200, (*JSON, (b"content-encoding", b"zstd"))), is_read=True)
+    with pytest.raises(UpstreamCut):
+        await rest_of(Opening(FakeAnswer(200, JSON, (b"\x1f\x8b broken",)), is_read=True))
+
+
+async def test_a_small_answer_that_grows_huge_comes_in_pieces() -> None:
+    packed = gzip.compress(bytes(9_000_000))
+    pieces = [len(piece) async for piece in Opening(FakeAnswer(200, JSON, (packed,)), is_read=True).chunks()]
+    assert sum(pieces) == 9_000_000
+    assert max(pieces) <= 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("api", "event", "status"),
+    [
+        (CHAT, Event("", b'{"error":{"message":"m","code":429}}', b'"error"'), 429),
+        (
+            Api.ANTHROPIC_MESSAGES,
+            Event("error", b'{"type":"error","error":{"type":"overloaded_error","message":"m"}}', b"error"),
+            529,
+        ),
+        (Api.GEMINI, Event("", b'{"error":{"code":503,"message":"m"}}', b'"error"'), 503),
+    ],
+)
+def test_an_error_within_a_stream_is_the_answer_that_it_should_have_been(api: Api, event: Event, status: int) -> None:
+    assert error_in(event, api) == ErrorAnswer(status, JSON, event.data)
+
+
+def test_an_error_that_is_no_body_of_its_own_is_put_into_one() -> None:
+    response = Event("error", b'{"type":"error","code":"server_error","message":"m","sequence_number":0}', b"error")
+    error = error_in(response, Api.OPENAI_RESPONSES)
+    assert error is not None
+    assert (error.status, error.body) == (
+        500,
+        b'{"error":{"message":"m","type":"server_error","param":null,"code":null}}',
+    )
+    raw = frame("throttlingException", {"message": "slow down"}, "exception")
+    error = error_in(Event("throttlingException", b'{"message":"slow down"}', raw), Api.BEDROCK_CONVERSE)
+    assert error is not None
+    assert error.status == 429
+
+
+def test_what_merely_speaks_of_errors_is_none() -> None:
+    assert error_in(Event("", b'{"choices":[{"delta":{"content":"an error"}}]}', b"an error"), CHAT) is None
+    assert error_in(Event("", b'{"choices":[]}', b"{}"), CHAT) is None
