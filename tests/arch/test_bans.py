@@ -15,6 +15,7 @@ ENVIRONMENT_READERS = {"config/env.py"}
 PRINTERS = ("cli/", "demo/")
 BARE_TASKS: dict[str, str] = {
     "wire/grpc_session.py": "a protocol's callbacks run in no task that a group could belong to; the root logs errors",
+    "gateway/opening.py": "a read that outlives the wait for it: whoever reads on awaits it, whoever closes cancels it",
 }
 """Files that may start a task outside a TaskGroup, each with the reason."""
 
