@@ -61,10 +61,11 @@ LOST = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.NOT_FOUND)  # draining or g
 class Caller:
     """One of these for the life of the process: its one connection keeps every request at one instance."""
 
-    def __init__(self, picker: str, backends: dict[str, str], tenant: str) -> None:
+    def __init__(self, picker: str, backends: dict[str, str], tenant: str, token: str = "") -> None:
         self.channel = grpc.insecure_channel(picker, [("grpc.max_receive_message_length", 2 * 1024 * 1024)])
         self.picker = services.PickerStub(self.channel)
         self.backends, self.tenant = backends, tenant
+        self.credential = [("authorization", f"Bearer {token}")] if token else []  # goes with every call
 
     def send(self, body: bytes, path: str) -> Iterator[bytes]:
         """The answer of whoever was picked, as it comes. Raises Refused."""
@@ -85,7 +86,7 @@ class Caller:
         """Stream the body in. A proxy passes chunks on as they arrive; nothing needs to be buffered."""
         chunks = (pb.BodyChunk(chunk=body[at : at + CHUNK_BYTES]) for at in range(0, len(body), CHUNK_BYTES))
         # The declared length is what tells a whole body from one that was cut short: always send it when it is known.
-        metadata = [("kinference-declared-length", str(len(body)))]
+        metadata = [*self.credential, ("kinference-declared-length", str(len(body)))]
         try:
             return int(self.picker.PushBody(chunks, metadata=metadata).stream_id)
         except grpc.RpcError as error:
@@ -96,8 +97,9 @@ class Caller:
     def pick(self, stream_id: int, path: str) -> Any:
         """Where it goes. Dispatch at once: the choice counts from now on."""
         request = pb.PickRequest(body_stream_id=stream_id, tenant=self.tenant)
+        metadata = [*self.credential, ("kinference-request-path", path)]
         try:
-            picked = self.picker.Pick(request, metadata=[("kinference-request-path", path)], timeout=CALL_TIMEOUT)
+            picked = self.picker.Pick(request, metadata=metadata, timeout=CALL_TIMEOUT)
         except grpc.RpcError as error:
             raise failure(error) from error
         outcome = pb.PickResponse.Outcome.Name(picked.outcome)
@@ -145,7 +147,8 @@ class Caller:
     def pull(self, picked: Any) -> Iterator[bytes]:
         """The body as the destination wants it, once, and exactly as long as body_total_bytes says."""
         total = 0
-        for message in self.picker.PullBody(pb.PullBodyRequest(response_id=picked.response_id)):
+        request = pb.PullBodyRequest(response_id=picked.response_id)
+        for message in self.picker.PullBody(request, metadata=self.credential):
             total += len(message.chunk)
             yield message.chunk
         if total != picked.body_total_bytes:
@@ -181,7 +184,7 @@ class Caller:
             response_id=picked.response_id, observed_ttft_ms=ttft_ms, upstream_status=status
         )
         with suppress(grpc.RpcError):  # a lost report never fails a request
-            self.picker.ReportFirstToken(report, timeout=CALL_TIMEOUT)
+            self.picker.ReportFirstToken(report, metadata=self.credential, timeout=CALL_TIMEOUT)
 
     def report_final(self, picked: Any, model: str, usage: dict[str, Any], gaps: list[int]) -> None:
         report = pb.ReportFinalTokenRequest(
@@ -196,14 +199,14 @@ class Caller:
         if cached is not None:  # absent means "not reported", 0 means "nothing was cached"
             report.cached_tokens = cached
         with suppress(grpc.RpcError):
-            self.picker.ReportFinalToken(report, timeout=CALL_TIMEOUT)
+            self.picker.ReportFinalToken(report, metadata=self.credential, timeout=CALL_TIMEOUT)
 
     def abort(self, picked: Any, reason: str, detail: str) -> None:
         request = pb.AbortRequest(
             response_id=picked.response_id, reason=pb.AbortRequest.Reason.Value(reason), detail=detail[:200]
         )
         with suppress(grpc.RpcError):  # the picker finds out by itself in time
-            self.picker.Abort(request, timeout=CALL_TIMEOUT)
+            self.picker.Abort(request, metadata=self.credential, timeout=CALL_TIMEOUT)
 
 
 def failure(error: grpc.RpcError) -> Exception:
@@ -230,12 +233,14 @@ def main() -> int:
     parser.add_argument("--path", default="/v1/chat/completions", help="the path that the client asked for")
     parser.add_argument("--tenant", default="", help='who asks; "" says that nobody knows')
     parser.add_argument("--backend", action="append", default=[], metavar="NAME=URL", help="where a provider is")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="holds the token that the picker asks for")
     parser.add_argument("--stream", action="store_true", help="ask for a streamed answer")
     args = parser.parse_args()
     body = args.request.read()
     if args.stream:
         body = json.dumps({**json.loads(body), "stream": True, "stream_options": {"include_usage": True}}).encode()
-    caller = Caller(args.picker, dict(backend.split("=", 1) for backend in args.backend), args.tenant)
+    token = args.token_file.read_text().strip() if args.token_file else ""
+    caller = Caller(args.picker, dict(backend.split("=", 1) for backend in args.backend), args.tenant, token)
     try:
         for chunk in caller.send(body, args.path):
             sys.stdout.buffer.write(chunk)

@@ -71,6 +71,16 @@ class Engine(Enum):
     OPENAI = "openai"
 
 
+class Role(Enum):
+    """What the holder of a token may do: on ports that ask for one, each request is open to some roles."""
+
+    PICKER = "picker"
+    SANDBOX = "sandbox"
+    USER = "user"
+    METRICS = "metrics"
+    ADMIN = "admin"
+
+
 class QosClass(IntEnum):
     """Numbers as in `kinference.v1.PickRequest.QosClass`; an unknown number is INTERACTIVE."""
 

@@ -3,10 +3,12 @@
 import argparse
 import http.client
 import json
+import ssl
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from kinference import __version__
+from kinference.cli.credentials import add_credentials, tls_context, token_of
 from kinference.errors import KinferenceError
 
 ADMIN_DEFAULT = "http://127.0.0.1:9090"
@@ -26,10 +28,10 @@ class Refused(KinferenceError):
 
 
 class AdminApi:
-    """One admin port."""
+    """One admin port, asked with a token where there is one."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, url: str, token: str = "", tls: ssl.SSLContext | None = None) -> None:
+        self._url, self._token, self._tls = url, token, tls
         self._parts = urlsplit(url)
         if self._parts.scheme not in ("http", "https") or not self._parts.hostname:
             raise Refused("USAGE", f"--admin {url} is not an http or https URL")
@@ -38,7 +40,7 @@ class AdminApi:
         """The answer to one request. Raises Refused."""
         connection = self._connection()
         try:
-            connection.request(method, self._parts.path.rstrip("/") + path, *_content(body))
+            connection.request(method, self._parts.path.rstrip("/") + path, *self._content(body))
             answer = connection.getresponse()
             content = answer.read(ANSWER_BYTES_MAX)
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -51,8 +53,21 @@ class AdminApi:
     def _connection(self) -> http.client.HTTPConnection:
         host, port = self._parts.hostname or "", self._parts.port
         if self._parts.scheme == "https":
-            return http.client.HTTPSConnection(host, port, timeout=PATIENCE_SECONDS)
+            return http.client.HTTPSConnection(host, port, timeout=PATIENCE_SECONDS, context=self._tls)
         return http.client.HTTPConnection(host, port, timeout=PATIENCE_SECONDS)
+
+    def _content(self, body: Json) -> tuple[bytes | None, dict[str, str]]:
+        headers = {"user-agent": f"kinference-cli/{__version__}", "accept": "application/json"}
+        if self._token:
+            headers["authorization"] = f"Bearer {self._token}"
+        if body is None:
+            return None, headers
+        return json.dumps(body).encode(), {**headers, "content-type": "application/json"}
+
+
+def admin_api(args: argparse.Namespace) -> AdminApi:
+    """The admin port that the flags name. Raises KinferenceError for files that cannot be used."""
+    return AdminApi(args.admin, token_of(args), tls_context(args))
 
 
 def named(collection: str, name: str) -> str:
@@ -63,18 +78,12 @@ def named(collection: str, name: str) -> str:
 def add_common(parser: argparse.ArgumentParser) -> None:
     """The flags that every verb of the kind has."""
     parser.add_argument("--admin", metavar="URL", default=ADMIN_DEFAULT, help="admin port; default %(default)s")
+    add_credentials(parser, "admin")
     parser.add_argument("--output", choices=["text", "json"], default="text", help="default %(default)s")
 
 
 def shown_json(answer: Json) -> str:
     return json.dumps(answer, indent=2)
-
-
-def _content(body: Json) -> tuple[bytes | None, dict[str, str]]:
-    headers = {"user-agent": f"kinference-cli/{__version__}", "accept": "application/json"}
-    if body is None:
-        return None, headers
-    return json.dumps(body).encode(), {**headers, "content-type": "application/json"}
 
 
 def _understood(status: int, content: bytes) -> Json:

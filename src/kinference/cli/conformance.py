@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from kinference.cli.arguments import Verbs
+from kinference.cli.credentials import add_credentials, file_bytes, tls_context, token_of
 from kinference.config.values import HostPort, Unreadable, parse_duration, parse_host_port, parse_size
 from kinference.conformance.case import Case
 from kinference.conformance.cases import CASES
@@ -114,10 +115,7 @@ def _add_outputs(group: argparse._ArgumentGroup) -> None:
 
 def _add_security(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--tls", action="store_true", help="use TLS; the system's authorities unless --tls-ca is given")
-    group.add_argument("--tls-ca", type=Path, metavar="FILE", help="authorities that may sign the server's certificate")
-    group.add_argument("--tls-cert", type=Path, metavar="FILE", help="our own certificate, for mutual TLS")
-    group.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
-    group.add_argument("--token-file", type=Path, metavar="FILE", help="sent as a bearer token with each call")
+    add_credentials(group, "picker")
 
 
 def _read(parse: Callable[[str], Value]) -> Callable[[str], Value]:
@@ -186,28 +184,15 @@ def _target(args: argparse.Namespace) -> Target:
 
 
 def _security(args: argparse.Namespace) -> Security:
-    token = _bytes(args.token_file).decode(errors="replace").strip() if args.token_file else ""
-    tls = args.tls or args.tls_ca is not None or args.tls_cert is not None
-    if not tls:
+    token = token_of(args)
+    context = tls_context(args) or (ssl.create_default_context() if args.tls else None)
+    if context is None:
         return Security(token=token)
-    try:
-        context = ssl.create_default_context(cafile=args.tls_ca)
-        context.set_alpn_protocols(["h2"])
-        if args.tls_cert is not None:
-            context.load_cert_chain(args.tls_cert, args.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise KinferenceError(f"cannot use the TLS files: {error}") from None
+    context.set_alpn_protocols(["h2"])
     ca, certificate, key = (
-        None if file is None else _bytes(file) for file in (args.tls_ca, args.tls_cert, args.tls_key)
+        None if file is None else file_bytes(file) for file in (args.tls_ca, args.tls_cert, args.tls_key)
     )
     return Security(tls=True, ca=ca, certificate=certificate, key=key, ssl_context=context, token=token)
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise KinferenceError(f"cannot read {file}: {error.strerror}") from None
 
 
 def _write(file: Path | None, text: str) -> None:

@@ -5,7 +5,7 @@ import getpass
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from kinference.cli.admin_api import AdminApi, Json, Refused, add_common, named, shown_json
+from kinference.cli.admin_api import Json, Refused, add_common, admin_api, named, shown_json
 from kinference.cli.arguments import Verbs
 from kinference.config.env import process_environment
 
@@ -62,7 +62,7 @@ def _add_entries(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do one sub-verb."""
-    api = AdminApi(args.admin)
+    api = admin_api(args)
     verb: str = args.provider_verb
     if verb == "list":
         _show(args.output, api.ask("GET", PATH), _listed)

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterable
 
-from kinference.cli.admin_api import AdminApi, Json, Refused, add_common, named, shown_json
+from kinference.cli.admin_api import AdminApi, Json, Refused, add_common, admin_api, named, shown_json
 from kinference.cli.arguments import Verbs
 
 USER_ROUTE, SYSTEM_ROUTE = "inference.local", "sandbox-system"
@@ -54,7 +54,7 @@ def _seconds(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Do one sub-verb."""
-    api = AdminApi(args.admin)
+    api = admin_api(args)
     name = args.route or (SYSTEM_ROUTE if args.system else USER_ROUTE)
     verbs = {"set": _set, "update": _update, "delete": _delete}
     if args.route_verb == "get":

@@ -79,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
     if args.ports_file and not args.ports_file.parent.is_dir():
         raise ConfigError("--ports-file", f"no folder {args.ports_file.parent}", "make it, or name a file elsewhere")
     reloader = Reloader(args.config, environ, config) if args.config else None
-    uvloop.run(serve(ServeOptions(config, _announce, args.config, reloader, args.ports_file, Wire(args.wire))))
+    wire = Wire(args.wire)
+    uvloop.run(serve(ServeOptions(config, _announce, args.config, reloader, args.ports_file, wire, args.insecure)))
     return 0
 
 

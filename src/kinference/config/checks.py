@@ -124,10 +124,8 @@ def client_keys_differ(config: Config) -> Iterator[ConfigError]:
     yield from _repeated(keys, "another entry has the same key", "one key stands for one tenant")
 
 
-def control_tokens_differ(config: Config) -> Iterator[ConfigError]:
-    tokens = [
-        (f"control.tokens[{place}].token", each.token.reveal()) for place, each in enumerate(config.control.tokens)
-    ]
+def access_tokens_differ(config: Config) -> Iterator[ConfigError]:
+    tokens = [(f"access.tokens[{place}].token", each.token.reveal()) for place, each in enumerate(config.access.tokens)]
     yield from _repeated(tokens, "another entry has the same token", "one token stands for one caller")
 
 
@@ -153,6 +151,13 @@ def keys_travel_encrypted(config: Config) -> Iterator[ConfigError]:
             yield ConfigError(f"backends[{place}].base_url", "sends the key unencrypted", "write https")
 
 
+def tokens_travel_encrypted(config: Config) -> Iterator[ConfigError]:
+    listen = config.listen
+    for name, address in (("picker", listen.picker), ("admin", listen.admin)):
+        if config.access.tokens and listen.tls is None and not address.is_loopback:
+            yield ConfigError(f"listen.{name}", "tokens come here unencrypted", "set listen.tls")
+
+
 CHECKS: tuple[Check, ...] = (
     listeners_differ,
     limits_are_positive,
@@ -166,11 +171,11 @@ CHECKS: tuple[Check, ...] = (
     routes_lead_somewhere,
     tenants_are_named,
     client_keys_differ,
-    control_tokens_differ,
+    access_tokens_differ,
     the_policy_exists,
 )
 
-ADVICE: tuple[Check, ...] = (versions_are_not_doubled, keys_travel_encrypted)
+ADVICE: tuple[Check, ...] = (versions_are_not_doubled, keys_travel_encrypted, tokens_travel_encrypted)
 
 
 def run(checks: Iterable[Check], config: Config) -> list[ConfigError]:

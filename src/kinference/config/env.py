@@ -6,16 +6,18 @@ The only module that touches `os.environ`; everything else is handed a mapping.
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kinference.config.decode import BROKEN, Decoder, is_clean
-from kinference.config.keys import Setting, settings
+from kinference.config.keys import Key, Setting, keys_of, settings
+from kinference.config.problems import InvalidConfig
 from kinference.config.scalars import Scalar
 from kinference.config.schema import Config
-from kinference.config.values import Secret, Unreadable
+from kinference.config.values import FILE, Secret, Unreadable
+from kinference.errors import ConfigError
 
 PREFIX = "KINFERENCE_"
 RESERVED = ("KINFERENCE_SECRET_", "KINFERENCE_PORT", "KINFERENCE_SERVICE_")
@@ -44,22 +46,43 @@ def variable_of(setting: Setting) -> str:
 
 def overrides(environ: Mapping[str, str], scalars: Mapping[Any, Scalar], decoder: Decoder) -> list[Apply]:
     """What the environment changes, as functions to apply; its problems go to the decoder, under the variable."""
-    changes: list[Apply] = []
+    found: dict[str, tuple[Sequence[Key], dict[str, Any]]] = {}
     for setting in settings(Config, scalars):
         variable = variable_of(setting)
         if variable in environ:
             value = decoder.read(setting.key.kind, environ[variable], variable)
             if value is not BROKEN:
-                changes.append(_change(setting, value))
-    return changes
+                _, values = found.setdefault(setting.path.rpartition(".")[0], (setting.sections, {}))
+                values[setting.key.attribute] = value
+    return [_change(*each) for each in found.values()]
 
 
-def _change(setting: Setting, value: object) -> Apply:
-    section, attribute = setting.section, setting.key.attribute
-    if section is None:
-        return lambda config: replace(config, **{attribute: value})  # type: ignore[arg-type] # decoded to its type
-    where = section.attribute
-    return lambda config: replace(config, **{where: replace(getattr(config, where), **{attribute: value})})
+def _change(sections: Sequence[Key], values: Mapping[str, Any]) -> Apply:
+    """Raises InvalidConfig where the values do not suffice for a section that the file lacks."""
+
+    def apply(config: Config) -> Config:
+        changed: Config = _replaced(config, sections, values)
+        return changed
+
+    return apply
+
+
+def _replaced(part: Any, sections: Sequence[Key], values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any section
+    if not sections:
+        return replace(part, **values)
+    attribute, deeper = sections[0].attribute, sections[1:]
+    inner = getattr(part, attribute)
+    made = _made(sections[0], values) if inner is None else _replaced(inner, deeper, values)
+    return replace(part, **{attribute: made})
+
+
+def _made(section: Key, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any section
+    """A section that the file lacks."""
+    for key in keys_of(section.kind).values():
+        if key.is_required and key.attribute not in values:
+            problem = f"the environment names a part of the section {section.name} and not its {key.name}"
+            raise InvalidConfig([ConfigError(section.name, problem, f"set that too: {key.help}")])
+    return section.kind(**values)
 
 
 def unknown_variables(environ: Mapping[str, str], scalars: Mapping[Any, Scalar]) -> Iterator[str]:
@@ -77,8 +100,8 @@ def secret_reader(environ: Mapping[str, str]) -> Callable[[str], Secret]:
     def read(reference: str) -> Secret:
         if match := re.fullmatch(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", reference):
             value = _from_variable(match[1], environ)
-        elif reference.startswith("file:"):
-            value = _from_file(reference.removeprefix("file:"))
+        elif reference.startswith(FILE):
+            value = _from_file(reference.removeprefix(FILE))
         else:
             raise Unreadable("a secret may not stand in the file", "write ${OPENAI_API_KEY} or file:/path/of/the/key")
         if not value:

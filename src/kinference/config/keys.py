@@ -80,24 +80,23 @@ def spellings(choice: type[Enum]) -> dict[str, Enum]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A key that the environment may override: a single value at the top or in a section."""
+    """A key that the environment may override: a single value at the top, in a section, or in one within that."""
 
-    section: Key | None
+    sections: tuple[Key, ...]
     key: Key
 
     @property
     def path(self) -> str:
-        return f"{self.section.name}.{self.key.name}" if self.section else self.key.name
+        return ".".join(each.name for each in (*self.sections, self.key))
 
 
-def settings(config: type, single: Container[Kind]) -> Iterator[Setting]:
+def settings(config: type, single: Container[Kind], sections: tuple[Key, ...] = ()) -> Iterator[Setting]:
     """Every setting of the tree. `single` are the types that are read from one text."""
     for key in keys_of(config).values():
         if _is_single(key.kind, single):
-            yield Setting(None, key)
+            yield Setting(sections, key)
         elif isinstance(key.kind, type) and dataclasses.is_dataclass(key.kind):
-            inside = keys_of(key.kind).values()
-            yield from (Setting(key, inner) for inner in inside if _is_single(inner.kind, single))
+            yield from settings(key.kind, single, (*sections, key))
 
 
 def _is_single(kind: Kind, single: Container[Kind]) -> bool:

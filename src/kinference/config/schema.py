@@ -11,7 +11,7 @@ from typing import Any
 from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, StoreUrl, Url
 from kinference.core.policy import UnmatchedTenant
 from kinference.ids import ObjectRef
-from kinference.vocabulary import Api, Engine, Loss, QosClass
+from kinference.vocabulary import Api, Engine, Loss, QosClass, Role
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -23,7 +23,7 @@ def about(text: str, *, name: str = "", shorthand: bool = False) -> dict[str, An
     return {"help": text, "name": name, "shorthand": shorthand}
 
 
-class Access(Enum):
+class Unauthenticated(Enum):
     """What happens to a request that shows no credential."""
 
     ALLOW = "allow"
@@ -195,7 +195,7 @@ class Gateway:
     """Who may use the HTTP plane."""
 
     keys: tuple[ClientKey, ...] = field(default=(), metadata=about("Credentials of clients."))
-    unauthenticated: Access | None = field(
+    unauthenticated: Unauthenticated | None = field(
         default=None,
         metadata=about('Requests without a credential (tenant ""); absent: allowed on loopback only.'),
     )
@@ -222,20 +222,31 @@ class Verify:
     )
 
 
-class ControlRole(Enum):
-    """What a caller of the control plane may do."""
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """One credential that callers of the picker's and the admin port may show."""
 
-    USER = "user"
-    SANDBOX = "sandbox"
+    name: Name = field(metadata=about("Who that is, for the audit log."))
+    role: Role = field(
+        metadata=about(
+            "picker: the Picker service. sandbox: the bundle with its credentials. user: inference routes over gRPC. "
+            "metrics: /metrics. admin: all of the admin port, and inference routes over gRPC."
+        )
+    )
+    token: Secret = field(metadata=about("What they send as authorization: Bearer TOKEN."))
 
 
 @dataclass(frozen=True, slots=True)
-class ControlToken:
-    """One credential that callers of the control plane may show."""
+class Access:
+    """Who may use the picker's and the admin port. The gateway's clients have keys of their own."""
 
-    name: Name = field(metadata=about("Who that is, for the audit log."))
-    role: ControlRole = field(metadata=about("A user sets and reads routes, a sandbox fetches the bundle."))
-    token: Secret = field(metadata=about("What they send as authorization: Bearer TOKEN."))
+    tokens: tuple[AccessToken, ...] = field(
+        default=(),
+        metadata=about(
+            "Credentials of callers, read again when a file changes; several of one role while one is replaced. "
+            "Absent: whoever can reach the ports may call. Health checks never need one."
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +259,6 @@ class Control:
             "Where the records are: sqlite:///FILE (four slashes for an absolute path) or "
             "postgresql://USER@HOST/DATABASE; absent: a file in the user's state directory."
         ),
-    )
-    tokens: tuple[ControlToken, ...] = field(
-        default=(), metadata=about("Credentials of callers; absent: whoever can reach the port may call.")
     )
     verify: Verify = field(default=Verify(), metadata=about("How endpoints are tried before a route may lead there."))
 
@@ -271,6 +279,7 @@ class Config:
 
     listen: Listen = field(default=Listen(), metadata=about("Where the planes listen."))
     limits: Limits = field(default=Limits(), metadata=about("What bounds memory and waiting."))
+    access: Access = field(default=Access(), metadata=about("Who may use the picker's and the admin port."))
     pools: tuple[Pool, ...] = field(default=(), metadata=about("Pools of engines."))
     backends: tuple[Backend, ...] = field(default=(), metadata=about("Off-cluster providers."))
     models: tuple[ModelRoute, ...] = field(
@@ -292,7 +301,7 @@ class Config:
         """Whether a request without a credential is served, as the unnamed tenant."""
         if self.gateway.unauthenticated is None:
             return self.listen.gateway.is_loopback
-        return self.gateway.unauthenticated is Access.ALLOW
+        return self.gateway.unauthenticated is Unauthenticated.ALLOW
 
     @property
     def verifies_private(self) -> bool:

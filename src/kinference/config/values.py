@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NewType
 from urllib.parse import unquote, urlsplit
 
@@ -39,6 +40,7 @@ PATH_PATTERN = r"^/[^\s?#]*(\?[^\s#]*)?$"
 STORE_PATTERN = r"^(sqlite:///[^\s?#]+|postgresql://[^\s#]+)$"
 FLAGS = {"true": True, "false": False}
 
+FILE = "file:"
 REFERENCE_PATTERN = r"^(\$\{[A-Za-z_][A-Za-z0-9_]*\}|file:.+)$"
 
 COUNT_MAX = 999_999_999
@@ -106,6 +108,11 @@ class Secret:
 
     def reveal(self) -> str:
         return self.value
+
+    @property
+    def file(self) -> Path | None:
+        """Where it was read from; None for a variable."""
+        return Path(self.reference.removeprefix(FILE)) if self.reference.startswith(FILE) else None
 
     def __repr__(self) -> str:
         return f"Secret({self.reference!r})"

@@ -7,9 +7,10 @@ from google.protobuf.message import DecodeError, Message
 
 from kinference.control.bundle import Bundle, BundledRoute
 from kinference.control.catalogue import Route
-from kinference.control.errors import Denied, Missing, Overtaken, StoreFailed, Unauthenticated, Unmet
+from kinference.control.errors import Missing, Overtaken, StoreFailed, Unmet
 from kinference.control.routes import RouteRequest, RouteSet
 from kinference.errors import InvalidArgument, KinferenceError
+from kinference.wire.access import Denied, Unauthenticated
 from kinference.wire.proto import control_pb2 as pb
 from kinference.wire.rpc import Status
 

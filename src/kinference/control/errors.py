@@ -21,14 +21,6 @@ class Overtaken(KinferenceError):
     """Another writer was first: the version that the caller meant to replace is no longer the stored one."""
 
 
-class Unauthenticated(KinferenceError):
-    """The caller showed no credential, or one that nobody knows."""
-
-
-class Denied(KinferenceError):
-    """The caller is known and may not do this."""
-
-
 class Referred(KinferenceError):
     """The store's own refusal: a row would refer to a row that is not there."""
 

@@ -4,11 +4,12 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from kinference.control import convert
-from kinference.control.access import Access, Role
 from kinference.control.errors import StoreFailed
 from kinference.control.routes import Routes
 from kinference.errors import KinferenceError
 from kinference.ports import Clock
+from kinference.vocabulary import Role
+from kinference.wire.access import Access
 from kinference.wire.proto import control_pb2 as pb
 from kinference.wire.proto import inference_pb2
 from kinference.wire.rpc import Call, RpcError, RpcHandler, RpcService
@@ -65,7 +66,7 @@ class InferenceMethods:
 
     def _user(self, call: Call) -> str:
         """Who asks, as far as the call tells. Raises Unauthenticated or Denied."""
-        name = self._access.check(call.metadata, Role.USER)
+        name = self._access.check(call.metadata, Role.USER, Role.ADMIN)
         agents = [value for key, value in call.metadata if key == "user-agent" and isinstance(value, str)]
         return f"grpc {name} {agents[0][:ACTOR_CHARS_MAX] if agents else ''}".replace("  ", " ").rstrip()
 

@@ -8,12 +8,17 @@ import msgspec
 
 from kinference.dashboard.control import PROVIDERS, ROUTES, ControlApi
 from kinference.observe.metrics import Metrics
+from kinference.vocabulary import Role
+from kinference.wire.access import Access, Denied, Unauthenticated
 from kinference.wire.exchange import Exchange, respond
 
 DECISIONS_SHOWN = 50
 _JSON = b"application/json"
 _TEXT = b"text/plain; charset=utf-8"
 _PROMETHEUS = b"text/plain; version=0.0.4; charset=utf-8"
+_METRICS = "/metrics"
+_OPEN = ("/healthz", "/readyz")
+"""What whoever keeps the process alive asks, and has no token to ask with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class AdminSources:
     """Called before each scrape, so that gauges are current."""
     control: ControlApi
     """Answers for provider records and routes: the only part that changes anything."""
+    access: Access
+    """Who may ask."""
 
 
 class Admin:
@@ -39,7 +46,7 @@ class Admin:
     def __init__(self, sources: AdminSources) -> None:
         self._sources = sources
         self._routes: Mapping[str, Callable[[Exchange], Awaitable[None]]] = {
-            "/metrics": self._metrics,
+            _METRICS: self._metrics,
             "/healthz": self._healthz,
             "/readyz": self._readyz,
             "/api/v1/endpoints": self._endpoints,
@@ -47,10 +54,27 @@ class Admin:
         }
 
     async def handle(self, exchange: Exchange) -> None:
-        """Answer one request; unknown paths are told what there is."""
+        """Answer one request, of whom may ask it."""
+        try:
+            asker = self._asker(exchange)
+        except Unauthenticated as error:
+            challenge = (b"www-authenticate", b'Bearer realm="kinference"')
+            await _refuse(exchange, 401, "UNAUTHENTICATED", error, challenge)
+        except Denied as error:
+            await _refuse(exchange, 403, "PERMISSION_DENIED", error)
+        else:
+            await self._answer(exchange, asker)
+
+    def _asker(self, exchange: Exchange) -> str:
+        if exchange.path in _OPEN:
+            return ""
+        return self._sources.access.check(exchange.headers, *_roles(exchange.path))
+
+    async def _answer(self, exchange: Exchange, asker: str) -> None:
+        """Unknown paths are told what there is."""
         route = self._routes.get(exchange.path)
         if self._sources.control.serves(exchange.path):
-            await self._sources.control.handle(exchange)
+            await self._sources.control.handle(exchange, asker)
         elif route is None:
             known = "\n".join(sorted([*self._routes, PROVIDERS, ROUTES]))
             await respond(exchange, 404, f"not found; this port serves:\n{known}\n".encode(), _TEXT)
@@ -85,6 +109,16 @@ class Admin:
 
     async def _json(self, exchange: Exchange, value: object) -> None:
         await respond(exchange, 200, msgspec.json.encode(value) + b"\n", _JSON)
+
+
+def _roles(path: str) -> tuple[Role, ...]:
+    """The roles that open a path; a scraper's opens nothing else."""
+    return (Role.ADMIN, Role.METRICS) if path == _METRICS else (Role.ADMIN,)
+
+
+async def _refuse(exchange: Exchange, status: int, code: str, error: Exception, *extra: tuple[bytes, bytes]) -> None:
+    answer = {"error": {"code": code, "message": str(error)}}
+    await respond(exchange, status, msgspec.json.encode(answer) + b"\n", _JSON, *extra)
 
 
 def _limit(query: str) -> int | None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -67,17 +68,25 @@ class RouteUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: Whole | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An exchange, and who is behind it, for the audit log."""
+
+    exchange: Exchange
+    actor: str
+
+
 class ControlApi:
     """Answers everything under `/api/v1/providers` and `/api/v1/routes`."""
 
     def __init__(self, registry: Registry, routes: Routes) -> None:
         self._registry, self._routes = registry, routes
-        self._collections: Mapping[tuple[str, str], Callable[[Exchange], Awaitable[object]]] = {
+        self._collections: Mapping[tuple[str, str], Callable[[Request], Awaitable[object]]] = {
             (PROVIDERS, "GET"): self._all_providers,
             (PROVIDERS, "POST"): self._create_provider,
             (ROUTES, "GET"): self._all_routes,
         }
-        self._members: Mapping[tuple[str, str], Callable[[Exchange, str], Awaitable[object]]] = {
+        self._members: Mapping[tuple[str, str], Callable[[Request, str], Awaitable[object]]] = {
             (PROVIDERS, "GET"): self._provider,
             (PROVIDERS, "PATCH"): self._update_provider,
             (PROVIDERS, "DELETE"): self._delete_provider,
@@ -90,57 +99,58 @@ class ControlApi:
         """Whether a path is one of ours."""
         return any(path == base or path.startswith(f"{base}/") for base in (PROVIDERS, ROUTES))
 
-    async def handle(self, exchange: Exchange) -> None:
-        """Answer one request with JSON, refusals too."""
+    async def handle(self, exchange: Exchange, asker: str) -> None:
+        """Answer one request with JSON, refusals too. `asker` is who showed a token, "" where nobody has to."""
         try:
             _refuse_strangers(exchange)
-            status, answer = 200, await self._answer(exchange)
+            status, answer = 200, await self._answer(Request(exchange, _actor(exchange, asker)))
         except KinferenceError as error:
             if type(error) not in STATUS:
                 raise
             status, answer = _refusal(error)
         await respond(exchange, status, msgspec.json.encode(answer) + b"\n", _JSON)
 
-    async def _answer(self, exchange: Exchange) -> object:
+    async def _answer(self, request: Request) -> object:
+        exchange = request.exchange
         base = PROVIDERS if exchange.path.startswith(PROVIDERS) else ROUTES
         method = "GET" if exchange.method == "HEAD" else exchange.method
         name = unquote(exchange.path.removeprefix(base).removeprefix("/"))
         if name:
             member = self._members.get((base, method))
             if member is not None:
-                return await member(exchange, name)
+                return await member(request, name)
         else:
             collection = self._collections.get((base, method))
             if collection is not None:
-                return await collection(exchange)
+                return await collection(request)
         raise InvalidArgument(f"{exchange.path} does not know the method {exchange.method[:16]}")
 
-    async def _all_providers(self, _exchange: Exchange) -> object:
+    async def _all_providers(self, _request: Request) -> object:
         return {"providers": [redacted(provider) for provider in await self._registry.all()]}
 
-    async def _create_provider(self, exchange: Exchange) -> object:
-        asked = await _body(exchange, NewProvider)
-        return redacted(await self._registry.create(asked.name, asked.change(), _actor(exchange)))
+    async def _create_provider(self, request: Request) -> object:
+        asked = await _body(request.exchange, NewProvider)
+        return redacted(await self._registry.create(asked.name, asked.change(), request.actor))
 
-    async def _provider(self, _exchange: Exchange, name: str) -> object:
+    async def _provider(self, _request: Request, name: str) -> object:
         return redacted(await self._registry.get(name))
 
-    async def _update_provider(self, exchange: Exchange, name: str) -> object:
-        asked = await _body(exchange, ProviderUpdate)
-        return redacted(await self._registry.update(name, asked.change(), _actor(exchange)))
+    async def _update_provider(self, request: Request, name: str) -> object:
+        asked = await _body(request.exchange, ProviderUpdate)
+        return redacted(await self._registry.update(name, asked.change(), request.actor))
 
-    async def _delete_provider(self, exchange: Exchange, name: str) -> object:
-        return {"deleted": await self._registry.delete(name, _actor(exchange))}
+    async def _delete_provider(self, request: Request, name: str) -> object:
+        return {"deleted": await self._registry.delete(name, request.actor)}
 
-    async def _all_routes(self, _exchange: Exchange) -> object:
+    async def _all_routes(self, _request: Request) -> object:
         broken = {each.name: each.reason for each in (await self._routes.bundle()).left_out}
         return {"routes": [{**_route(route), "broken": broken.get(route.name)} for route in await self._routes.all()]}
 
-    async def _route(self, _exchange: Exchange, name: str) -> object:
+    async def _route(self, _request: Request, name: str) -> object:
         return _route(await self._routes.get(name, allows_extra=True))
 
-    async def _set_route(self, exchange: Exchange, name: str) -> object:
-        asked = await _body(exchange, RouteUpdate)
+    async def _set_route(self, request: Request, name: str) -> object:
+        asked = await _body(request.exchange, RouteUpdate)
         wanted = RouteRequest(
             route_name=name,
             provider_name=asked.provider,
@@ -150,11 +160,11 @@ class ControlApi:
             allows_extra=True,
             expected_version=asked.version,
         )
-        done = await self._routes.set(wanted, _actor(exchange))
+        done = await self._routes.set(wanted, request.actor)
         return {**_route(done.route), "validated_endpoints": _endpoints(done.validated)}
 
-    async def _delete_route(self, exchange: Exchange, name: str) -> object:
-        return {"deleted": await self._routes.delete(name, _actor(exchange), allows_extra=True)}
+    async def _delete_route(self, request: Request, name: str) -> object:
+        return {"deleted": await self._routes.delete(name, request.actor, allows_extra=True)}
 
 
 def _route(route: Route) -> dict[str, object]:
@@ -208,7 +218,7 @@ async def _body(exchange: Exchange, kind: type[Asked]) -> Asked:
         raise InvalidArgument(f"the body is not understood: {error}") from None
 
 
-def _actor(exchange: Exchange) -> str:
+def _actor(exchange: Exchange, asker: str) -> str:
     """Who asks, as far as the request tells."""
-    agent = (header(exchange.headers, b"user-agent") or b"").decode("latin-1")
-    return f"admin {exchange.peer} {agent[:ACTOR_CHARS_MAX]}".rstrip()
+    agent = (header(exchange.headers, b"user-agent") or b"").decode("latin-1")[:ACTOR_CHARS_MAX]
+    return " ".join(part for part in ("admin", asker, exchange.peer, agent) if part).rstrip()

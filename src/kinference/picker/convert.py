@@ -28,6 +28,7 @@ from kinference.ports import (
     PushMetadata,
 )
 from kinference.vocabulary import AbortReason, Loss, QosClass
+from kinference.wire.access import Denied, Unauthenticated
 from kinference.wire.proto import picker_pb2 as pb
 from kinference.wire.rpc import Status
 
@@ -40,6 +41,8 @@ STATUS: Mapping[type[KinferenceError], Status] = {
     Draining: Status.UNAVAILABLE,
     ClientGone: Status.CANCELLED,
     RetryLater: Status.RESOURCE_EXHAUSTED,
+    Unauthenticated: Status.UNAUTHENTICATED,
+    Denied: Status.PERMISSION_DENIED,
 }
 """Every failure that the picker can raise."""
 

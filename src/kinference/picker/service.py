@@ -4,16 +4,17 @@ from kinference.errors import ClientGone, Draining, IdleTimeout, KinferenceError
 from kinference.ids import ResponseId
 from kinference.picker import convert
 from kinference.picker.desk import Desk
-from kinference.vocabulary import AbortReason
+from kinference.vocabulary import AbortReason, Role
+from kinference.wire.access import Access
 from kinference.wire.proto import picker_pb2 as pb
 from kinference.wire.rpc import Call, RpcError, RpcHandler, RpcService
 
 SERVICE = "kinference.v1.Picker"
 
 
-def picker_service(desk: Desk) -> RpcService:
-    """The six methods of the contract."""
-    methods = PickerMethods(desk)
+def picker_service(desk: Desk, access: Access | None = None) -> RpcService:
+    """The six methods of the contract; without an `access` nobody is asked for a token."""
+    methods, guard = PickerMethods(desk), access or Access()
     handlers: dict[str, RpcHandler] = {
         "PushBody": methods.push_body,
         "Pick": methods.pick,
@@ -22,7 +23,7 @@ def picker_service(desk: Desk) -> RpcService:
         "ReportFinalToken": methods.report_final_token,
         "Abort": methods.abort,
     }
-    return RpcService(SERVICE, {name: _with_status(handler) for name, handler in handlers.items()}, inline=True)
+    return RpcService(SERVICE, {name: _guarded(handler, guard) for name, handler in handlers.items()}, inline=True)
 
 
 class PickerMethods:
@@ -94,11 +95,13 @@ class PickerMethods:
         await call.send(pb.AbortResponse(released=released).SerializeToString())
 
 
-def _with_status(handler: RpcHandler) -> RpcHandler:
-    """Translate our failures, once."""
+def _guarded(handler: RpcHandler, access: Access) -> RpcHandler:
+    """Let in only callers of the picker, before anything is read; and translate our failures, once."""
 
     async def handle(call: Call) -> None:
         try:
+            if access.asks:
+                access.check(call.metadata, Role.PICKER)
             await handler(call)
         except KinferenceError as error:
             status = convert.STATUS.get(type(error))

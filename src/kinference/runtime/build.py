@@ -31,6 +31,7 @@ from kinference.runtime.provider_backends import ProviderBackends
 from kinference.runtime.rules import apply, routing_rules
 from kinference.runtime.views import decision_views, endpoint_views, unready_reason
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
+from kinference.wire.access import Access, Token
 from kinference.wire.exchange import Handler, HttpServer
 
 
@@ -57,6 +58,7 @@ class Parts:
     timer: ReclaimTimer
     wire: Wire
     certificates: Certificates | None
+    access: Access
 
 
 def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
@@ -78,7 +80,13 @@ def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
         ReclaimTimer(desk, clock),
         wire,
         certificates(config, wire),
+        Access(access_tokens(config)),
     )
+
+
+def access_tokens(config: Config) -> list[Token]:
+    """Who may call the picker's and the admin port."""
+    return [Token(each.name, each.role, each.token.reveal()) for each in config.access.tokens]
 
 
 def picker_limits(config: Config) -> PickerLimits:
@@ -148,6 +156,7 @@ def build_admin(parts: Parts, control: Control) -> Admin:
             unready_reason=lambda: unready_reason(parts.fleet, draining=parts.desk.is_draining),
             refresh=parts.desk.publish,
             control=ControlApi(control.registry, control.routes),
+            access=parts.access,
         )
     )
 
@@ -155,7 +164,7 @@ def build_admin(parts: Parts, control: Control) -> Admin:
 def build_servers(config: Config, parts: Parts, control: Control, gateway: Handler) -> Servers:
     """One server a port; the control plane's service stands beside the picker's."""
     address, chunk_bytes_max = str(config.listen.picker), config.limits.chunk_max_bytes
-    services = [picker_service(parts.desk), control.service]
+    services = [picker_service(parts.desk, parts.access), control.service]
     grpc, http = (parts.certificates.grpc, parts.certificates.http) if parts.certificates else (None, None)
     return Servers(
         picker=rpc_server(parts.wire, address, services, chunk_bytes_max, grpc),

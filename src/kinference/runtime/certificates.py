@@ -22,11 +22,12 @@ class Certificates:
         files = TlsFiles(Path(tls.cert), Path(tls.key), authorities)
         self._paths = tuple(path for path in (files.certificate, files.key, authorities) if path is not None)
         self._poll_seconds = poll_seconds
+        self._loaded = self._fingerprint(files.certificate)
         self.http, self.grpc = ServerTls(files, HTTP), ServerTls(files, GRPC)
 
     async def run(self) -> None:
         """Watch the files, all together: a certificate and its key change one after the other."""
-        async for _ in watch_file(self._paths[0], self._poll_seconds, self._fingerprint):
+        async for _ in watch_file(self._paths[0], self._poll_seconds, self._fingerprint, self._loaded):
             try:
                 for each in (self.http, self.grpc):
                     each.reload()

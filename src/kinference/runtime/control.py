@@ -7,7 +7,6 @@ from pathlib import Path
 
 from kinference.config.env import state_folder
 from kinference.config.schema import Config
-from kinference.control.access import Access, Role, Token
 from kinference.control.catalogue import Catalogue
 from kinference.control.credentials import Credentials
 from kinference.control.errors import Referred, StoreFailed
@@ -25,6 +24,7 @@ from kinference.errors import ConfigError
 from kinference.observe.metrics import Metrics
 from kinference.ports import Clock
 from kinference.runtime.provider_backends import ProviderBackends
+from kinference.wire.access import Access
 from kinference.wire.guarded_upstream import GuardedUpstream, admits_any, admits_public
 from kinference.wire.rpc import RpcService
 
@@ -63,9 +63,12 @@ def key_source(environ: Mapping[str, str]) -> KeySource:
 
 @asynccontextmanager
 async def control_plane(
-    config: Config, environ: Mapping[str, str], clock: Clock, metrics: Metrics
+    config: Config, environ: Mapping[str, str], clock: Clock, metrics: Metrics, access: Access | None = None
 ) -> AsyncIterator[Control]:
-    """The control plane, its store open if one was configured. Raises ConfigError when that cannot be used."""
+    """The control plane, its store open if one was configured; without an `access` nobody is asked for a token.
+
+    Raises ConfigError when the store cannot be used.
+    """
     admits = admits_any if config.verifies_private else admits_public
     async with GuardedUpstream(admits) as upstream, _store(config, environ) as store:
         if config.control.store is not None:
@@ -74,7 +77,7 @@ async def control_plane(
         routes = Routes(catalogue, credentials, Verifier(upstream), metrics)
         backends = ProviderBackends(catalogue, routes)
         registry = Registry(catalogue, credentials, backends.users_of)
-        service = inference_service(routes, build_access(config), clock)
+        service = inference_service(routes, access or Access(), clock)
         yield Control(service, routes, registry, backends)
 
 
@@ -83,12 +86,6 @@ async def _open(store: Store) -> None:
         await store.open()
     except StoreFailed as error:
         raise ConfigError("control.store", str(error), "check the path, its permissions and the server") from error
-
-
-def build_access(config: Config) -> Access:
-    """Who may call: the configured tokens."""
-    tokens = config.control.tokens
-    return Access([Token(each.name, Role(each.role.value), each.token.reveal()) for each in tokens])
 
 
 async def backup(config: Config, environ: Mapping[str, str]) -> bytes:

@@ -29,10 +29,10 @@ def _exposed(config: Config) -> Iterator[ConfigError]:
             "set gateway.keys and leave gateway.unauthenticated at reject, listen on 127.0.0.1, or pass --insecure",
         )
     for name, address in (("picker", listen.picker), ("admin", listen.admin)):
-        if not address.is_loopback and not listen.is_mutual:
+        if not address.is_loopback and not listen.is_mutual and not config.access.tokens:
             yield ConfigError(
                 f"listen.{name}",
                 f"{address} can be reached from outside this machine and the {name} port asks for no credential",
-                "set listen.tls.client_ca, listen on 127.0.0.1, or pass --insecure where a network policy or a mesh "
-                "guards the port",
+                "set access.tokens or listen.tls.client_ca, listen on 127.0.0.1, or pass --insecure where a network "
+                "policy or a mesh guards the port",
             )

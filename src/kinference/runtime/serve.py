@@ -10,6 +10,7 @@ from pathlib import Path
 from kinference.config.schema import Config
 from kinference.config.watch import Reloader, watch_file
 from kinference.errors import ConfigError
+from kinference.runtime.exposure import refuse_exposure
 from kinference.runtime.service import Service, running, write_ports
 from kinference.runtime.signals import STOPPING, deadly, each, requested
 from kinference.runtime.wires import Wire
@@ -29,6 +30,8 @@ class ServeOptions:
     reloader: Reloader | None = None
     ports_file: Path | None = None
     wire: Wire = Wire.OWN
+    insecure: bool = False
+    """Whether it may listen where strangers can connect and nobody asks them for a credential."""
 
 
 async def serve(options: ServeOptions) -> None:
@@ -71,15 +74,18 @@ def ready_line(service: Service) -> str:
 def _reloads(service: Service, options: ServeOptions, hangup: asyncio.Event) -> list[Coroutine[None, None, None]]:
     if options.reloader is None or options.file is None:
         return []
-    return [_reload_on(source, service, options.reloader) for source in (each(hangup), watch_file(options.file))]
+    watched = watch_file(options.file, look=options.reloader.fingerprint, known=options.reloader.loaded)
+    return [_reload_on(source, service, options) for source in (each(hangup), watched)]
 
 
-async def _reload_on(source: AsyncIterator[None], service: Service, reloader: Reloader) -> None:
+async def _reload_on(source: AsyncIterator[None], service: Service, options: ServeOptions) -> None:
+    assert options.reloader is not None, "only a file is read again"
     async for _ in source:
-        fresh = await asyncio.to_thread(reloader.reload)
+        fresh = await asyncio.to_thread(options.reloader.reload)
         if fresh is None:
             continue
         try:
+            refuse_exposure(replace(fresh, listen=options.config.listen), insecure=options.insecure)
             service.apply(fresh)
         except ConfigError as error:
             _log.error("configuration not taken over, the old one stays: %s", error)

@@ -14,7 +14,7 @@ from kinference.config.schema import Config
 from kinference.config.values import HostPort
 from kinference.errors import ConfigError
 from kinference.ids import Seconds
-from kinference.runtime.build import Parts, build_gateway, build_parts, build_servers
+from kinference.runtime.build import Parts, access_tokens, build_gateway, build_parts, build_servers
 from kinference.runtime.control import Control, control_plane
 from kinference.runtime.lag import watch_lag
 from kinference.runtime.rules import apply
@@ -74,6 +74,7 @@ class Service:
             _log.warning("listen, limits or control have changed: they take effect at the next start")
         apply(config, self._parts.router, self._parts.fleet)
         self.config = config
+        self._parts.access.replace(access_tokens(config))
         self._gateway = build_gateway(config, self._parts, self._control.backends)
         self._control.backends.configure(config)
         self._parts.watcher.reconcile()
@@ -110,7 +111,7 @@ async def running(config: Config, wire: Wire = Wire.OWN) -> AsyncIterator[Servic
         upstream = await stack.enter_async_context(http_upstream(wire))
         parts = build_parts(config, upstream, wire)
         control = await stack.enter_async_context(
-            control_plane(config, process_environment(), parts.clock, parts.metrics)
+            control_plane(config, process_environment(), parts.clock, parts.metrics, parts.access)
         )
         control.backends.configure(config)
         await control.backends.refresh()

@@ -7,15 +7,16 @@ from typing import Any
 import grpc
 import pytest
 
-from kinference.config.schema import Config, ControlRole, ControlToken, Verify
+from kinference.config.schema import Access, AccessToken, Config, Verify
 from kinference.config.values import Name, Secret
 from kinference.runtime.service import running
+from kinference.vocabulary import Role
 from tests.conformance.control.client import Client
 from tests.conformance.control.conftest import Admin, Provider
 
 TOKENS = (
-    ControlToken(Name("alice"), ControlRole.USER, Secret("${A}", "user-token")),
-    ControlToken(Name("box"), ControlRole.SANDBOX, Secret("${B}", "box-token")),
+    AccessToken(Name("alice"), Role.USER, Secret("${A}", "user-token")),
+    AccessToken(Name("box"), Role.SANDBOX, Secret("${B}", "box-token")),
 )
 
 
@@ -66,7 +67,7 @@ async def test_no_redirect_is_followed_and_no_page_repeated(client: Client, admi
 @pytest.fixture
 async def channel(config: Config) -> AsyncIterator[grpc.aio.Channel]:
     async with (
-        running(replace(config, control=replace(config.control, tokens=TOKENS))) as service,
+        running(replace(config, access=Access(TOKENS))) as service,
         grpc.aio.insecure_channel(f"127.0.0.1:{service.ports.picker}") as opened,
     ):
         yield opened

@@ -48,8 +48,8 @@ def test_a_good_file_passes() -> None:
         (BACKEND.replace("{m: n}", "{}"), "backends[0].models: no model"),
         (BACKEND.replace("{m: n}", "{m: ''}"), "backends[0].models: an empty model name"),
         (
-            "control: {tokens: [{name: a, role: user, token: '${A}'}, {name: b, role: sandbox, token: '${A2}'}]}",
-            "control.tokens[1].token: another entry has the same token",
+            "access: {tokens: [{name: a, role: user, token: '${A}'}, {name: b, role: sandbox, token: '${A2}'}]}",
+            "access.tokens[1].token: another entry has the same token",
         ),
         (
             "models: [{model: m, targets: [{pool: p}]}]",

@@ -15,8 +15,9 @@ from kinference.config.env import (
     variable_of,
 )
 from kinference.config.keys import settings
+from kinference.config.problems import InvalidConfig
 from kinference.config.scalars import scalars
-from kinference.config.schema import Access, Config
+from kinference.config.schema import Config, Listen, Tls, Unauthenticated
 from kinference.config.values import Unreadable
 from kinference.core.policy import UnmatchedTenant
 
@@ -57,9 +58,36 @@ def test_variables_override_single_keys() -> None:
     assert (config.listen.picker.host, config.listen.picker.port) == ("::1", 0)
     assert (config.limits.body_max_bytes, config.limits.body_ttl) == (64 * 2**20, 90.0)
     assert config.unmatched_tenant is UnmatchedTenant.REJECT
-    assert config.gateway.unauthenticated is Access.REJECT
+    assert config.gateway.unauthenticated is Unauthenticated.REJECT
     assert config.routing.seed == 7
     assert config.limits.chunk_max_bytes == Config().limits.chunk_max_bytes
+
+
+def test_variables_reach_a_section_within_a_section() -> None:
+    config, problems = overridden(
+        {
+            "KINFERENCE_LISTEN_TLS_CERT": "/tls.crt",
+            "KINFERENCE_LISTEN_TLS_KEY": "/tls.key",
+            "KINFERENCE_LISTEN_ADMIN": "127.0.0.1:1",
+            "KINFERENCE_CONTROL_VERIFY_ALLOW_PRIVATE": "true",
+        }
+    )
+    assert problems == []
+    assert config.listen.tls == Tls("/tls.crt", "/tls.key")
+    assert config.listen.admin.port == 1
+    assert config.control.verify.allow_private is True
+
+
+def test_a_variable_changes_a_part_of_a_section_that_the_file_has() -> None:
+    config = Config(listen=Listen(tls=Tls("a.crt", "a.key")))
+    (change,) = overrides({"KINFERENCE_LISTEN_TLS_CLIENT_CA": "/ca.crt"}, SCALARS, Decoder(SCALARS))
+    assert change(config).listen.tls == Tls("a.crt", "a.key", "/ca.crt")
+
+
+def test_variables_that_do_not_suffice_for_a_section_say_what_is_missing() -> None:
+    (change,) = overrides({"KINFERENCE_LISTEN_TLS_CERT": "/tls.crt"}, SCALARS, Decoder(SCALARS))
+    with pytest.raises(InvalidConfig, match=r"tls: the environment names a part of the section tls and not its key"):
+        change(Config())
 
 
 def test_a_bad_variable_is_told_by_its_name() -> None:

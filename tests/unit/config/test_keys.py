@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import pytest
 
 from kinference.config.keys import is_choice, item_of, keys_of, settings, spellings, value_of
-from kinference.config.schema import Access, Backend, ClientKey, Config, Endpoint, Limits
+from kinference.config.schema import Backend, ClientKey, Config, Endpoint, Limits, Unauthenticated
 from kinference.config.values import HostPort, HttpPath, Size
 from kinference.vocabulary import Api, QosClass
 
 
 def test_the_keys_come_in_the_order_of_declaration() -> None:
     assert list(keys_of(Config)) == [
-        "listen", "limits", "pools", "backends", "models", "tenants", "unmatched_tenant", "gateway", "translation",
+        "listen", "limits", "access", "pools", "backends", "models", "tenants", "unmatched_tenant", "gateway", "translation",
         "routing", "control",
     ]  # fmt: skip
 
@@ -48,19 +48,20 @@ def test_lists_and_mappings_say_what_they_hold() -> None:
 @pytest.mark.parametrize(
     ("choice", "texts"),
     [
-        (Access, ["allow", "reject"]),
+        (Unauthenticated, ["allow", "reject"]),
         (QosClass, ["interactive", "batch", "deferrable"]),
         (Api, [api.value for api in Api]),
     ],
 )
-def test_a_choice_is_spelled_in_lower_case(choice: type[Access | QosClass | Api], texts: list[str]) -> None:
+def test_a_choice_is_spelled_in_lower_case(choice: type[Unauthenticated | QosClass | Api], texts: list[str]) -> None:
     assert is_choice(choice)
     assert list(spellings(choice)) == texts
 
 
-def test_the_settings_are_the_single_values_of_the_top_and_of_its_sections() -> None:
-    paths = [setting.path for setting in settings(Config, {HostPort, Size})]
+def test_the_settings_are_the_single_values_of_the_top_and_of_sections_however_deep() -> None:
+    paths = [setting.path for setting in settings(Config, {HostPort, Size, str})]
     assert "listen.picker" in paths
     assert "limits.body_max_bytes" in paths
     assert "unmatched_tenant" in paths
+    assert "listen.tls.client_ca" in paths
     assert not any(path.startswith("pools") for path in paths)

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from kinference.config.schema import Access, Config, Control, Gateway, Limits, Listen, Pool, Verify
+from kinference.config.schema import Config, Control, Gateway, Limits, Listen, Pool, Unauthenticated, Verify
 from kinference.config.values import HostPort, Name
 from kinference.ids import ObjectRef
 from kinference.vocabulary import Loss
@@ -26,8 +26,8 @@ def test_the_defaults_are_those_that_the_reference_promises() -> None:
     [
         (Config(), True),
         (Config(listen=ANYWHERE), False),
-        (Config(listen=ANYWHERE, gateway=Gateway(unauthenticated=Access.ALLOW)), True),
-        (Config(gateway=Gateway(unauthenticated=Access.REJECT)), False),
+        (Config(listen=ANYWHERE, gateway=Gateway(unauthenticated=Unauthenticated.ALLOW)), True),
+        (Config(gateway=Gateway(unauthenticated=Unauthenticated.REJECT)), False),
     ],
 )
 def test_requests_without_a_credential_are_served_on_loopback_unless_said_otherwise(

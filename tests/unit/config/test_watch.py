@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kinference.config.load import load
-from kinference.config.watch import Reloader, watch_file
+from kinference.config.watch import Reloader, secret_files, watch_file
 
 
 def reloader(path: Path) -> Reloader:
@@ -121,3 +121,38 @@ async def test_a_file_that_is_away_for_a_moment_has_not_changed(tmp_path: Path) 
         assert not change.done()
         path.write_text("b")
         await asyncio.wait_for(change, 10)
+
+
+TOKENS = """
+access: {tokens: [{name: a, role: picker, token: 'file:FOLDER/a'}, {name: b, role: admin, token: '${B}'}]}
+gateway: {keys: [{key: 'file:FOLDER/key', tenant: acme}]}
+backends: [{name: up, api: openai_chat, base_url: 'https://up', api_key: 'file:FOLDER/sk', models: {m: m}}]
+"""
+
+
+def test_a_change_of_a_file_that_holds_a_secret_is_a_change(tmp_path: Path) -> None:
+    held = [tmp_path / name for name in ("a", "key", "sk")]
+    for file in held:
+        file.write_text("first-" + file.name)
+    path = tmp_path / "kinference.yaml"
+    path.write_text(TOKENS.replace("FOLDER", str(tmp_path)))
+    environ = {"B": "of the environment"}
+    source = Reloader(path, environ, load(path, environ))
+    assert set(secret_files(source.current)) == set(held)
+    for file in held:
+        before = source.fingerprint(path)
+        file.write_text("next-" + file.name)
+        assert source.fingerprint(path) != before
+    fresh = source.reload()
+    assert fresh is not None
+    assert [each.token.reveal() for each in fresh.access.tokens] == ["next-a", "of the environment"]
+    held[0].unlink()
+    assert source.fingerprint(path) is None
+
+
+async def test_a_change_between_the_load_and_the_first_look_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "kinference.yaml"
+    source = reloader(path)
+    path.write_text("routing: {seed: 2}")
+    async with asyncio.timeout(20), aclosing(watch_file(path, 0.01, source.fingerprint, source.loaded)) as changes:
+        await anext(changes)

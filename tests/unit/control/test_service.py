@@ -3,11 +3,12 @@ from collections.abc import Mapping, Sequence
 import pytest
 from google.protobuf.message import Message
 
-from kinference.control.access import Access, Role, Token
 from kinference.control.registry import ProviderChange, Registry
 from kinference.control.routes import Routes
 from kinference.control.service import inference_service
 from kinference.control.store.sqlite import SqliteStore
+from kinference.vocabulary import Role
+from kinference.wire.access import Access, Token
 from kinference.wire.proto import control_pb2 as later
 from kinference.wire.proto import inference_pb2 as seed
 from kinference.wire.rpc import RpcError, RpcHandler, Status

@@ -7,6 +7,8 @@ from kinference.dashboard.admin import Admin, AdminSources
 from kinference.dashboard.control import ControlApi
 from kinference.observe.metrics import EXPIRED, Metrics
 from kinference.ports import Headers
+from kinference.vocabulary import Role
+from kinference.wire.access import Access, Token
 from kinference.wire.exchange import Exchange, respond
 
 
@@ -38,11 +40,11 @@ class NoControl(ControlApi):
 
     def __init__(self) -> None: ...
 
-    async def handle(self, exchange: Exchange) -> None:
-        await respond(exchange, 200, b"control", b"text/plain")
+    async def handle(self, exchange: Exchange, asker: str) -> None:
+        await respond(exchange, 200, b"control" + asker.encode(), b"text/plain")
 
 
-def admin(unready: str | None = None) -> Admin:
+def admin(unready: str | None = None, access: Access | None = None) -> Admin:
     metrics = Metrics()
     return Admin(
         AdminSources(
@@ -52,6 +54,7 @@ def admin(unready: str | None = None) -> Admin:
             unready_reason=lambda: unready,
             refresh=lambda: metrics.count(EXPIRED, "body"),
             control=NoControl(),
+            access=access or Access(),
         )
     )
 
@@ -113,3 +116,38 @@ async def test_nothing_else_can_be_changed() -> None:
 async def test_head_has_the_length_and_no_body() -> None:
     answer = await ask("/healthz", method="HEAD")
     assert (answer.status, answer.answer_headers[b"content-length"], answer.sent) == (200, b"3", b"")
+
+
+GUARDED = Access([Token("ops", Role.ADMIN, "admin-token"), Token("prometheus", Role.METRICS, "scrape-token")])
+
+
+async def ask_as(token: str, path: str) -> AskedExchange:
+    exchange = AskedExchange(path)
+    exchange.headers = ((b"authorization", f"Bearer {token}".encode()),) if token else ()
+    await admin(access=GUARDED).handle(exchange)
+    return exchange
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/api/v1/endpoints", "/api/v1/decisions", "/api/v1/providers", "/nope"])
+@pytest.mark.parametrize("token", ["", "wrong"])
+async def test_whoever_shows_no_known_token_is_told_to_show_one(path: str, token: str) -> None:
+    answer = await ask_as(token, path)
+    assert (answer.status, answer.answer_headers[b"www-authenticate"]) == (401, b'Bearer realm="kinference"')
+    assert msgspec.json.decode(answer.sent)["error"]["code"] == "UNAUTHENTICATED"
+
+
+@pytest.mark.parametrize("path", ["/api/v1/endpoints", "/api/v1/decisions", "/api/v1/providers", "/nope"])
+async def test_a_scrapers_token_opens_the_metrics_alone(path: str) -> None:
+    assert (await ask_as("scrape-token", "/metrics")).status == 200
+    refused = await ask_as("scrape-token", path)
+    assert (refused.status, msgspec.json.decode(refused.sent)["error"]["code"]) == (403, "PERMISSION_DENIED")
+
+
+async def test_an_admins_token_opens_everything_and_names_its_holder() -> None:
+    assert [(await ask_as("admin-token", path)).status for path in ("/metrics", "/api/v1/endpoints")] == [200, 200]
+    assert (await ask_as("admin-token", "/api/v1/providers")).sent == b"controlops"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_health_is_told_without_a_token(path: str) -> None:
+    assert (await ask_as("", path)).status == 200

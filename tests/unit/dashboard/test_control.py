@@ -55,7 +55,7 @@ class Client:
 
     async def raw(self, method: str, path: str, content: bytes = b"", headers: Headers = JSON) -> tuple[int, Any]:
         exchange = AskedExchange(method, path, content, headers)
-        await self._api.handle(exchange)
+        await self._api.handle(exchange, "alice")
         assert "sk-secret" not in exchange.sent.decode()
         return exchange.status, json.loads(exchange.sent)
 
@@ -75,7 +75,7 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
 
 def test_every_refusal_has_its_status() -> None:
     own = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, KinferenceError)}
-    assert own - {KinferenceError} - STATUS.keys() == {errors.Referred, errors.Denied, errors.Unauthenticated}
+    assert own - {KinferenceError} - STATUS.keys() == {errors.Referred}
 
 
 async def test_the_life_of_a_provider(client: Client) -> None:

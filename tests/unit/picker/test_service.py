@@ -10,11 +10,14 @@ from kinference.errors import ClientGone
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
 from kinference.picker.service import picker_service
+from kinference.vocabulary import Role
+from kinference.wire.access import Access, Token
 from kinference.wire.proto import picker_pb2 as pb
 from kinference.wire.rpc import RpcError, Status
 
 CHAT = json.dumps({"model": "llama", "messages": [{"role": "user", "content": "hello " * 200}]}).encode()
 CHUNKS = tuple(pb.BodyChunk(chunk=CHAT[start : start + 500]).SerializeToString() for start in range(0, len(CHAT), 500))
+METHODS = tuple(method.name for method in pb.DESCRIPTOR.services_by_name["Picker"].methods)
 
 Message = (
     pb.PickRequest | pb.PullBodyRequest | pb.ReportFirstTokenRequest | pb.ReportFinalTokenRequest | pb.AbortRequest
@@ -96,7 +99,7 @@ async def pick(desk: Desk) -> pb.PickResponse:
 def test_the_service_is_the_contracts(desk: Desk) -> None:
     service = picker_service(desk)
     assert service.name == "kinference.v1.Picker"
-    assert set(service.methods) == {method.name for method in pb.DESCRIPTOR.services_by_name["Picker"].methods}
+    assert set(service.methods) == set(METHODS)
 
 
 async def test_a_whole_flow(desk: Desk) -> None:
@@ -228,3 +231,22 @@ async def test_a_cancelled_pull_releases_the_rest_and_its_ticket_lives_on(desk: 
     assert desk.buffered_bytes == 0
     abort = pb.AbortRequest(response_id=picked.response_id, reason=pb.AbortRequest.PULL_FAILED)
     assert pb.AbortResponse.FromString(await ask(desk, "Abort", abort)).released
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_only_a_caller_of_the_picker_is_let_in(desk: Desk, method: str) -> None:
+    access = Access([Token("mesh", Role.PICKER, "picker-token"), Token("ops", Role.ADMIN, "admin-token")])
+    statuses = []
+    for token in ("", "wrong", "admin-token"):
+        call = ScriptedCall(metadata=[("authorization", f"Bearer {token}")], then=AssertionError("it was read"))
+        with pytest.raises(RpcError) as caught:
+            await picker_service(desk, access).methods[method](call)
+        statuses.append(caught.value.status)
+    assert statuses == [Status.UNAUTHENTICATED, Status.UNAUTHENTICATED, Status.PERMISSION_DENIED]
+
+
+async def test_a_callers_token_opens_the_picker(desk: Desk) -> None:
+    access = Access([Token("mesh", Role.PICKER, "picker-token")])
+    call = ScriptedCall(*CHUNKS, metadata=[("authorization", "Bearer picker-token")])
+    await picker_service(desk, access).methods["PushBody"](call)
+    assert pb.PushBodyResponse.FromString(call.sent[0]).total_bytes == len(CHAT)

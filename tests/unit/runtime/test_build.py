@@ -1,8 +1,9 @@
-from kinference.config.schema import Backend, ClientKey, Config, Gateway, Limits
+from kinference.config.schema import Access, AccessToken, Backend, ClientKey, Config, Gateway, Limits
 from kinference.config.values import Duration, Name, Secret, Size, Url
 from kinference.ids import ObjectRef
-from kinference.runtime.build import backend_routes, picker_limits
-from kinference.vocabulary import Api
+from kinference.runtime.build import access_tokens, backend_routes, picker_limits
+from kinference.vocabulary import Api, Role
+from kinference.wire.access import Token
 
 KEY = Secret("${OPENAI_API_KEY}", "sk-real")
 OPENAI = Backend(
@@ -15,6 +16,11 @@ def test_every_configured_limit_reaches_the_picker() -> None:
     limits = picker_limits(Config(limits=configured))
     assert (limits.body_max_bytes, limits.buffer_max_bytes, limits.chunk_max_bytes) == (1, 2, 3)
     assert (limits.push_idle_timeout, limits.body_ttl, limits.ticket_ttl, limits.drain_timeout) == (4, 5, 6, 7)
+
+
+def test_the_configured_tokens_are_who_may_call() -> None:
+    token = AccessToken(Name("box"), Role.SANDBOX, Secret("${BOX}", "box-token"))
+    assert access_tokens(Config(access=Access((token,)))) == [Token("box", Role.SANDBOX, "box-token")]
 
 
 def test_a_backends_route_carries_its_credential_and_hides_it() -> None:

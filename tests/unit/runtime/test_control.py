@@ -3,17 +3,16 @@ from pathlib import Path
 
 import pytest
 
-from kinference.config.schema import Config, ControlRole, ControlToken
+from kinference.config.schema import Config
 from kinference.config.schema import Control as ControlSection
-from kinference.config.values import Name, Secret, StoreUrl
-from kinference.control.access import Role
+from kinference.config.values import StoreUrl
 from kinference.control.errors import StoreFailed
 from kinference.control.registry import ProviderChange
 from kinference.control.routes import RouteRequest
 from kinference.errors import ConfigError
 from kinference.observe.metrics import Metrics
 from kinference.runtime.clock import SystemClock
-from kinference.runtime.control import backup, build_access, control_plane, restore, rotate_key
+from kinference.runtime.control import backup, control_plane, restore, rotate_key
 
 CHANGE = ProviderChange("openai", {"OPENAI_API_KEY": "sk-1"})
 
@@ -94,9 +93,3 @@ async def test_a_key_in_the_environment_is_rotated_by_putting_a_new_one_in_front
     environ["KINFERENCE_SECRET_KEY"] = "cd" * 32
     async with control_plane(Config(), environ, SystemClock(), Metrics()) as control:
         assert control.routes.resolved(await control.registry.get("p"), "m").api_key == "sk-1"
-
-
-def test_the_configured_tokens_are_who_may_call() -> None:
-    token = ControlToken(Name("box"), ControlRole.SANDBOX, Secret("${BOX}", "box-token"))
-    access = build_access(Config(control=ControlSection(tokens=(token,))))
-    assert access.check((("authorization", "Bearer box-token"),), Role.SANDBOX) == "box"
