@@ -4,8 +4,7 @@ The shell feeds what it read, acts on the events, calls the methods for what it 
 `take_output` gives. Nothing here waits and nothing asks for the time.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from kinference.ids import Seconds
@@ -20,11 +19,8 @@ from kinference.wire.http2.events import (
     StreamReset,
 )
 from kinference.wire.http2.frames import (
-    END_HEADERS,
     END_STREAM,
-    HEADER_BYTES,
     PADDED,
-    PRIORITY_FIELDS,
     STREAM_ID_MAX,
     ConnectionFault,
     ErrorCode,
@@ -36,6 +32,7 @@ from kinference.wire.http2.headers import TABLE_BYTES_MAX
 from kinference.wire.http2.heads import Heads
 from kinference.wire.http2.intake import Intake
 from kinference.wire.http2.outbox import Outbox
+from kinference.wire.http2.reader import FrameReader, OnFrame
 from kinference.wire.http2.requests import Request
 from kinference.wire.http2.settings import PeerSettings, Setting, merged
 from kinference.wire.http2.streams import (
@@ -59,16 +56,6 @@ NO_TABLE = b"\x20"
 """Begins a header block: the dynamic table is empty from here on. A peer that allows less than the default asks it."""
 
 
-@dataclass(slots=True)
-class _Block:
-    """A header block that goes on in CONTINUATION frames."""
-
-    stream_id: int
-    ended: bool
-    pieces: list[bytes]
-    size: int
-
-
 class Http2Connection(Generic[Head]):
     """The server's side. `read_head` makes of a valid request what the events are to carry; it must be pure."""
 
@@ -81,25 +68,10 @@ class Http2Connection(Generic[Head]):
         self._heads = Heads(read_head, limits.header_list_bytes_max)
         self._peer = PeerSettings()
         self._intake = Intake(limits, self._outbox.write)
-        self._block: _Block | None = None
         self._block_prefix = b""
-        self._pieces: list[bytes] = []
-        self._held = 0
-        self._wanted = len(frames.PREFACE)
-        self._is_greeted = self.is_settled = self.is_closed = False
+        self.is_closed = False
         self._events: list[Event[Head]] = []
-        self._readers: tuple[Callable[[int, int, bytes], None], ...] = (
-            self._on_data,
-            self._on_headers,
-            self._on_priority,
-            self._on_rst_stream,
-            self._on_settings,
-            self._on_push_promise,
-            self._on_ping,
-            self._on_goaway,
-            self._on_window_update,
-            self._on_continuation,
-        )
+        self._reader = FrameReader(limits, self._guard, self._on_frame(), self._on_block, self._break)
         self._greet()
 
     # --- reading ---------------------------------------------------------------------------------
@@ -109,61 +81,24 @@ class Http2Connection(Generic[Head]):
         events, self._now = self._events, now
         if self.is_closed:
             return events
-        self._pieces.append(data)
-        self._held += len(data)
-        if self._held >= self._wanted:
-            buffer = data if len(self._pieces) == 1 else b"".join(self._pieces)
-            try:
-                rest = self._read(buffer)
-            except ConnectionFault as fault:
-                self._fail(fault)
-                rest = b""
-            self._pieces, self._held = ([rest] if rest else []), len(rest)
+        try:
+            self._reader.feed(data, now)
+        except ConnectionFault as fault:
+            self._fail(fault)
         self._events = []
         return events
 
-    def _read(self, buffer: bytes) -> bytes:
-        """Read all frames that are there whole. Returns what is left."""
-        at, end = (0, len(buffer)) if self._is_greeted else (self._check_preface(buffer), len(buffer))
-        unpack, frame_bytes_max, readers = frames.HEADER.unpack_from, self._limits.frame_bytes_max, self._readers
-        self._wanted = HEADER_BYTES
-        while end - at >= HEADER_BYTES:
-            length_and_kind, flags, stream_id = unpack(buffer, at)
-            stop = at + HEADER_BYTES + (length_and_kind >> 8)
-            if length_and_kind >> 8 > frame_bytes_max:
-                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length_and_kind >> 8} bytes")
-            if stop > end:
-                self._wanted = stop - at
-                break
-            kind, stream_id = length_and_kind & 0xFF, stream_id & STREAM_ID_MAX
-            if self._block is not None or not self.is_settled:
-                self._check_turn(kind, flags, stream_id)
-            reader = readers[kind] if kind < len(readers) else self._on_unknown
-            try:
-                reader(flags, stream_id, buffer[at + HEADER_BYTES : stop])
-            except StreamFault as fault:
-                self._guard.charge(Nuisance.FAULT, self._now)
-                self._break(stream_id, fault.code)
-            at = stop
-        return buffer[at:]
-
-    def _check_preface(self, buffer: bytes) -> int:
-        if not buffer.startswith(frames.PREFACE):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "not an HTTP/2 client")
-        self._is_greeted = True
-        return len(frames.PREFACE)
-
-    def _check_turn(self, kind: int, flags: int, stream_id: int) -> None:
-        """Where only one kind of frame may come, it has to be that."""
-        if self._block is not None and (kind != FrameType.CONTINUATION or stream_id != self._block.stream_id):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block broken off by another frame")
-        if not self.is_settled and (kind != FrameType.SETTINGS or flags & frames.ACK):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
-        self.is_settled = True
-
-    def _on_unknown(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
-        """A frame of an extension that we do not know is ignored."""
-        self._guard.charge(Nuisance.CONTROL, self._now)
+    def _on_frame(self) -> Mapping[FrameType, OnFrame]:
+        return {
+            FrameType.DATA: self._on_data,
+            FrameType.PRIORITY: self._on_priority,
+            FrameType.RST_STREAM: self._on_rst_stream,
+            FrameType.SETTINGS: self._on_settings,
+            FrameType.PUSH_PROMISE: self._on_push_promise,
+            FrameType.PING: self._on_ping,
+            FrameType.GOAWAY: self._on_goaway,
+            FrameType.WINDOW_UPDATE: self._on_window_update,
+        }
 
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)
@@ -192,33 +127,6 @@ class Http2Connection(Generic[Head]):
         stream.body_left -= size
         if stream.body_left < 0 or (ended and stream.body_left):
             raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a body of another length than declared")
-
-    def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
-        block = frames.unpadded(payload) if flags & PADDED else payload
-        if flags & PRIORITY_FIELDS:
-            if len(block) < frames.PRIORITY_BYTES:
-                is_padded_away = len(payload) > frames.PRIORITY_BYTES
-                code = ErrorCode.PROTOCOL_ERROR if is_padded_away else ErrorCode.FRAME_SIZE_ERROR
-                raise ConnectionFault(code, "HEADERS too short for its priority")
-            block = block[frames.PRIORITY_BYTES :]
-        ended = bool(flags & END_STREAM)
-        if flags & END_HEADERS:
-            self._on_block(stream_id, block, ended)
-        else:
-            self._block = _Block(stream_id, ended, [block], len(block))
-
-    def _on_continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
-        block = self._block
-        if block is None:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "CONTINUATION of nothing")
-        self._guard.charge(Nuisance.EMPTY, self._now)
-        block.pieces.append(payload)
-        block.size += len(payload)
-        if block.size > self._limits.header_block_bytes_max:
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a header block without end")
-        if flags & END_HEADERS:
-            self._block = None
-            self._on_block(stream_id, b"".join(block.pieces), block.ended)
 
     def _on_block(self, stream_id: int, block: bytes, ended: bool) -> None:
         """A whole header block: a request, or the trailers of one."""
@@ -448,6 +356,11 @@ class Http2Connection(Generic[Head]):
         self._take_turns()
         events, self._events = self._events, []
         return events
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the peer's first SETTINGS have come."""
+        return self._reader.is_settled
 
     @property
     def has_turns(self) -> bool:

@@ -1,0 +1,144 @@
+"""Bytes of a peer into frames, and the order in which they have to come (RFC 9113, sections 3.4, 4 and 6.10).
+
+A header block is told of whole: HEADERS and the CONTINUATION frames behind it are one thing to who acts on them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kinference.ids import Seconds
+from kinference.wire.http2 import frames
+from kinference.wire.http2.frames import (
+    END_HEADERS,
+    END_STREAM,
+    HEADER_BYTES,
+    PADDED,
+    PRIORITY_FIELDS,
+    STREAM_ID_MAX,
+    ConnectionFault,
+    ErrorCode,
+    FrameType,
+    StreamFault,
+)
+from kinference.wire.http2.guard import Guard, Http2Limits, Nuisance
+
+OnFrame: TypeAlias = Callable[[int, int, bytes], None]
+"""Takes flags, the stream and the payload."""
+OnBlock: TypeAlias = Callable[[int, bytes, bool], None]
+"""Takes the stream, the block, and whether the stream ends with it."""
+OnFault: TypeAlias = Callable[[int, ErrorCode], None]
+
+
+@dataclass(slots=True)
+class _Block:
+    """A header block that goes on in CONTINUATION frames."""
+
+    stream_id: int
+    ended: bool
+    pieces: list[bytes]
+    size: int
+
+
+class FrameReader:
+    """The frames of one connection. What a frame means is for the callbacks, which may raise either fault."""
+
+    def __init__(
+        self,
+        limits: Http2Limits,
+        guard: Guard,
+        on_frame: Mapping[FrameType, OnFrame],
+        on_block: OnBlock,
+        on_fault: OnFault,
+    ) -> None:
+        self._limits, self._guard, self._on_block, self._on_fault = limits, guard, on_block, on_fault
+        own = {FrameType.HEADERS: self._on_headers, FrameType.CONTINUATION: self._on_continuation}
+        by_type = {**on_frame, **own}
+        self._readers: tuple[OnFrame, ...] = tuple(by_type[kind] for kind in sorted(FrameType))
+        self._now = 0.0
+        self._block: _Block | None = None
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._wanted = len(frames.PREFACE)
+        self._is_greeted = False
+        self.is_settled = False
+        """Whether the peer's first SETTINGS have come."""
+
+    def feed(self, data: bytes, now: Seconds) -> None:
+        """Bytes from the peer, cut anywhere. Raises ConnectionFault, after which nothing more is to be fed."""
+        self._now = now
+        self._pieces.append(data)
+        self._held += len(data)
+        if self._held >= self._wanted:
+            rest = self._read(data if len(self._pieces) == 1 else b"".join(self._pieces))
+            self._pieces, self._held = ([rest] if rest else []), len(rest)
+
+    def _read(self, buffer: bytes) -> bytes:
+        """Read all frames that are there whole. Returns what is left."""
+        at, end = (0, len(buffer)) if self._is_greeted else (self._check_preface(buffer), len(buffer))
+        unpack, frame_bytes_max, readers = frames.HEADER.unpack_from, self._limits.frame_bytes_max, self._readers
+        self._wanted = HEADER_BYTES
+        while end - at >= HEADER_BYTES:
+            length_and_kind, flags, stream_id = unpack(buffer, at)
+            stop = at + HEADER_BYTES + (length_and_kind >> 8)
+            if length_and_kind >> 8 > frame_bytes_max:
+                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {length_and_kind >> 8} bytes")
+            if stop > end:
+                self._wanted = stop - at
+                break
+            kind, stream_id = length_and_kind & 0xFF, stream_id & STREAM_ID_MAX
+            if self._block is not None or not self.is_settled:
+                self._check_turn(kind, flags, stream_id)
+            reader = readers[kind] if kind < len(readers) else self._on_unknown
+            try:
+                reader(flags, stream_id, buffer[at + HEADER_BYTES : stop])
+            except StreamFault as fault:
+                self._guard.charge(Nuisance.FAULT, self._now)
+                self._on_fault(stream_id, fault.code)
+            at = stop
+        return buffer[at:]
+
+    def _check_preface(self, buffer: bytes) -> int:
+        if not buffer.startswith(frames.PREFACE):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "not an HTTP/2 client")
+        self._is_greeted = True
+        return len(frames.PREFACE)
+
+    def _check_turn(self, kind: int, flags: int, stream_id: int) -> None:
+        """Where only one kind of frame may come, it has to be that."""
+        if self._block is not None and (kind != FrameType.CONTINUATION or stream_id != self._block.stream_id):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a header block broken off by another frame")
+        if not self.is_settled and (kind != FrameType.SETTINGS or flags & frames.ACK):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
+        self.is_settled = True
+
+    def _on_unknown(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
+        """A frame of an extension that we do not know is ignored."""
+        self._guard.charge(Nuisance.CONTROL, self._now)
+
+    def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
+        block = frames.unpadded(payload) if flags & PADDED else payload
+        if flags & PRIORITY_FIELDS:
+            if len(block) < frames.PRIORITY_BYTES:
+                is_padded_away = len(payload) > frames.PRIORITY_BYTES
+                code = ErrorCode.PROTOCOL_ERROR if is_padded_away else ErrorCode.FRAME_SIZE_ERROR
+                raise ConnectionFault(code, "HEADERS too short for its priority")
+            block = block[frames.PRIORITY_BYTES :]
+        ended = bool(flags & END_STREAM)
+        if flags & END_HEADERS:
+            self._on_block(stream_id, block, ended)
+        else:
+            self._block = _Block(stream_id, ended, [block], len(block))
+
+    def _on_continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
+        block = self._block
+        if block is None:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "CONTINUATION of nothing")
+        self._guard.charge(Nuisance.EMPTY, self._now)
+        block.pieces.append(payload)
+        block.size += len(payload)
+        if block.size > self._limits.header_block_bytes_max:
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a header block without end")
+        if flags & END_HEADERS:
+            self._block = None
+            self._on_block(stream_id, b"".join(block.pieces), block.ended)
