@@ -37,6 +37,10 @@ class ClientGone(KinferenceError):
     """The peer reset its stream or closed its connection."""
 
 
+class PickerUnreachable(KinferenceError):
+    """The picker is another process, and could not be asked: it is gone, silent, or does not know us."""
+
+
 class UpstreamUnreachable(KinferenceError):
     """No connection to the destination, or it closed before the first byte of an answer: nothing was served."""
 

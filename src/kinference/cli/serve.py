@@ -15,6 +15,7 @@ from kinference.errors import ConfigError
 from kinference.observe.logs import LEVELS, LogFormat, configure_logs
 from kinference.runtime import collector
 from kinference.runtime.exposure import refuse_exposure
+from kinference.runtime.planes import ALL, Plane
 from kinference.runtime.serve import ServeOptions, serve
 from kinference.runtime.wires import Wire
 
@@ -45,6 +46,14 @@ def add(verbs: Verbs) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--config", type=Path, metavar="FILE", help="YAML file; read again on change and on SIGHUP")
     source.add_argument("--engine", action="append", metavar="URL", help="an engine, http://HOST:PORT; may be repeated")
+    parser.add_argument(
+        "--planes",
+        type=_planes,
+        default=ALL,
+        metavar="PLANE,...",
+        help="picker, control, gateway: what this process serves; planes of the configuration says where the others "
+        "are (all)",
+    )
     parser.add_argument("--ports-file", type=Path, metavar="PATH", help="write the ports in use there, as JSON")
     parser.add_argument("--insecure", action="store_true", help="allow listening off loopback without credentials")
     parser.add_argument(
@@ -75,13 +84,22 @@ def run(args: argparse.Namespace) -> int:
         return 1
     for line in advice(config, environ):
         print(f"kinference: note: {line}", file=sys.stderr)
-    refuse_exposure(config, insecure=args.insecure)
+    refuse_exposure(config, insecure=args.insecure, planes=args.planes)
     if args.ports_file and not args.ports_file.parent.is_dir():
         raise ConfigError("--ports-file", f"no folder {args.ports_file.parent}", "make it, or name a file elsewhere")
     reloader = Reloader(args.config, environ, config) if args.config else None
     wire = Wire(args.wire)
-    uvloop.run(serve(ServeOptions(config, _announce, args.config, reloader, args.ports_file, wire, args.insecure)))
+    options = ServeOptions(config, _announce, args.config, reloader, args.ports_file, wire, args.insecure, args.planes)
+    uvloop.run(serve(options))
     return 0
+
+
+def _planes(text: str) -> frozenset[Plane]:
+    try:
+        return frozenset(map(Plane, text.split(",")))
+    except ValueError:
+        known = ", ".join(plane.value for plane in Plane)
+        raise argparse.ArgumentTypeError(f"name planes with commas between them: {known}") from None
 
 
 def _announce(line: str) -> None:

@@ -15,7 +15,8 @@ Check = Callable[[Config], Iterator[ConfigError]]
 
 
 def listeners_differ(config: Config) -> Iterator[ConfigError]:
-    named = {"picker": config.listen.picker, "gateway": config.listen.gateway, "admin": config.listen.admin}
+    listen = config.listen
+    named = {"picker": listen.picker, "gateway": listen.gateway, "admin": listen.admin, "control": listen.control}
     taken = [(f"listen.{name}", address) for name, address in named.items() if address.port != 0]
     yield from _repeated(taken, "another listener has this address", "give each its own port")
 
@@ -73,9 +74,11 @@ def engine_urls_have_no_version(config: Config) -> Iterator[ConfigError]:
 def backends_lead_somewhere(config: Config) -> Iterator[ConfigError]:
     for place, backend in enumerate(config.backends):
         path = f"backends[{place}]"
-        if (backend.base_url is None) == (backend.provider is None):
+        if [backend.base_url, backend.provider, backend.route].count(None) != 2:  # noqa: PLR2004 - all but one
             yield ConfigError(
-                path, "needs exactly one of base_url and provider", "write base_url and api_key, or provider"
+                path,
+                "needs exactly one of base_url, provider and route",
+                "write base_url and api_key, or provider, or route",
             )
         if backend.api_key is not None and backend.base_url is None:
             yield ConfigError(f"{path}.api_key", "goes with base_url only", "write base_url, or take api_key out")

@@ -56,7 +56,11 @@ class Listen:
         default=HostPort("127.0.0.1", 9090),
         metadata=about("HTTP address of metrics, health and the admin API; port 0 takes a free one."),
     )
-    tls: Tls | None = field(default=None, metadata=about("TLS on all three; absent: none, in clear text."))
+    tls: Tls | None = field(default=None, metadata=about("TLS on all of them; absent: none, in clear text."))
+    control: HostPort = field(
+        default=HostPort("127.0.0.1", 50052),
+        metadata=about("gRPC address of the control plane, where no picker runs that it stands beside."),
+    )
 
     @property
     def is_mutual(self) -> bool:
@@ -129,10 +133,14 @@ class Backend:
             "Path under base_url, {model} in it the provider's name; absent: the API's own or the client's."
         ),
     )
-    base_url: Url | None = field(default=None, metadata=about("URL of the provider: this or provider."))
+    base_url: Url | None = field(default=None, metadata=about("URL of the provider: this, provider or route."))
     api_key: Secret | None = field(default=None, metadata=about("Its credential; goes with base_url."))
     provider: Name | None = field(
-        default=None, metadata=about("Name of a provider record of the control plane: this or base_url.")
+        default=None, metadata=about("Name of a provider record of the control plane: this, route or base_url.")
+    )
+    route: Name | None = field(
+        default=None,
+        metadata=about("Name of an inference route whose place and credential it follows: this, provider or base_url."),
     )
 
     @property
@@ -264,6 +272,31 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """A plane that another process serves; its URL alone may be enough."""
+
+    url: Url = field(
+        metadata=about("Where its gRPC service is: http://HOST:PORT or https://HOST:PORT.", shorthand=True)
+    )
+    token: Secret | None = field(default=None, metadata=about("What it knows us by."))
+    ca: str | None = field(
+        default=None, metadata=about("PEM file of the authority of its certificate; absent: the system's.")
+    )
+    cert: str | None = field(default=None, metadata=about("PEM file of our certificate, where it asks for one."))
+    key: str | None = field(default=None, metadata=about("PEM file of its key."))
+
+
+@dataclass(frozen=True, slots=True)
+class Planes:
+    """Where the planes are that another process serves (`kinference serve --planes`)."""
+
+    picker: Peer | None = field(default=None, metadata=about("The picker that a gateway asks."))
+    control: Peer | None = field(
+        default=None, metadata=about("The control plane whose bundle a gateway's routes come from.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Translation:
     """What happens where the client and the destination speak different APIs."""
 
@@ -295,6 +328,7 @@ class Config:
     )
     routing: Routing = field(default=Routing(), metadata=about("How a destination is chosen."))
     control: Control = field(default=Control(), metadata=about("Provider records and inference routes."))
+    planes: Planes = field(default=Planes(), metadata=about("Where the planes of other processes are."))
 
     @property
     def allows_unauthenticated(self) -> bool:

@@ -34,8 +34,8 @@ class AdminSources:
     """None when requests can be served, else what is missing."""
     refresh: Callable[[], None]
     """Called before each scrape, so that gauges are current."""
-    control: ControlApi
-    """Answers for provider records and routes: the only part that changes anything."""
+    control: ControlApi | None
+    """Answers for provider records and routes, where this process keeps them: the only part that changes anything."""
     access: Access
     """Who may ask."""
 
@@ -72,11 +72,11 @@ class Admin:
 
     async def _answer(self, exchange: Exchange, asker: str) -> None:
         """Unknown paths are told what there is."""
-        route = self._routes.get(exchange.path)
-        if self._sources.control.serves(exchange.path):
-            await self._sources.control.handle(exchange, asker)
+        route, control = self._routes.get(exchange.path), self._sources.control
+        if control is not None and control.serves(exchange.path):
+            await control.handle(exchange, asker)
         elif route is None:
-            known = "\n".join(sorted([*self._routes, PROVIDERS, ROUTES]))
+            known = "\n".join(sorted([*self._routes, *((PROVIDERS, ROUTES) if control is not None else ())]))
             await respond(exchange, 404, f"not found; this port serves:\n{known}\n".encode(), _TEXT)
         elif exchange.method not in ("GET", "HEAD"):
             await respond(exchange, 405, b"method not allowed; use GET\n", _TEXT, (b"allow", b"GET, HEAD"))

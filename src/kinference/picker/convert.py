@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TypeVar
+from urllib.parse import quote, unquote
 
 from google.protobuf.message import DecodeError, Message
 
@@ -17,7 +18,7 @@ from kinference.errors import (
     RetryLater,
     UnknownId,
 )
-from kinference.ids import ObjectRef, ResponseId, StreamId
+from kinference.ids import Address, ObjectRef, ResponseId, StreamId
 from kinference.ports import (
     FinalTokenReport,
     FirstTokenReport,
@@ -51,6 +52,8 @@ DECLARED_LENGTH = "kinference-declared-length"
 REQUEST_PATH = "kinference-request-path"
 TRANSLATES = "kinference-translates"
 LOSS = "kinference-loss"
+FAILED = "kinference-failed"
+BROKEN = "kinference-broken"
 
 CLIENT_REQUEST_ID_MAX_CHARS = 256
 DETAIL_MAX_CHARS = 512
@@ -58,6 +61,8 @@ REQUEST_PATH_MAX_CHARS = 2048
 DECLARED_LENGTH_MAX = 2**64 - 1
 DECLARED_LENGTH_MAX_DIGITS = 20
 MODEL_MAX_CHARS = 256
+FAILED_MAX = 16
+"""Destinations that one Pick may name as tried in vain."""
 
 _LOSSES = {loss.value: loss for loss in Loss}
 
@@ -100,6 +105,7 @@ def pick_arguments(message: bytes | None, metadata: Metadata, name_max_chars: in
         request_path=path if path.startswith("/") and len(path) <= REQUEST_PATH_MAX_CHARS else "",
         translates=_first(metadata, TRANSLATES).lower() in ("1", "true"),
         loss=_LOSSES.get(_first(metadata, LOSS).lower(), Loss.WARN),
+        failed=_failed(metadata),
     )
 
 
@@ -108,7 +114,7 @@ def first_token_report(message: bytes | None) -> FirstTokenReport:
     return FirstTokenReport(ResponseId(request.response_id), request.observed_ttft_ms, request.upstream_status)
 
 
-def final_token_report(message: bytes | None) -> FinalTokenReport:
+def final_token_report(message: bytes | None, metadata: Metadata = ()) -> FinalTokenReport:
     request = decode(pb.ReportFinalTokenRequest, message)
     return FinalTokenReport(
         response_id=ResponseId(request.response_id),
@@ -118,6 +124,7 @@ def final_token_report(message: bytes | None) -> FinalTokenReport:
         cached_tokens=request.cached_tokens if request.HasField("cached_tokens") else None,
         itl_bucket_counts=tuple(request.itl_bucket_counts),
         itl_bucket_layout=request.itl_bucket_layout,
+        broken=_first(metadata, BROKEN) == "1",
     )
 
 
@@ -138,9 +145,9 @@ def pick_response(result: PickResult) -> bytes:
     response = pb.PickResponse(
         outcome=result.outcome.value,  # type: ignore[arg-type] # the stubs type an enum's numbers by their own names
         response_id=result.response_id,
-        reason=_encodable(result.reason),
+        reason=encodable(result.reason),
         body_total_bytes=result.body_total_bytes,
-        requested_model=_encodable(result.requested_model),
+        requested_model=encodable(result.requested_model),
     )
     match result.destination:
         case LocalTarget(address):
@@ -173,6 +180,25 @@ def _length(value: str | bytes) -> int:
     raise InvalidArgument(f"{DECLARED_LENGTH} is not a decimal number from 0 to {DECLARED_LENGTH_MAX}")
 
 
+def spelled(destination: LocalTarget | ProviderTarget) -> str:
+    """A destination as metadata may carry it: a backend has a slash in its name, an address has none."""
+    if isinstance(destination, LocalTarget):
+        return quote(destination.address, safe=":[]")
+    return f"{quote(destination.backend.namespace, safe='')}/{quote(destination.backend.name, safe='')}"
+
+
+def _failed(metadata: Metadata) -> frozenset[LocalTarget | ProviderTarget]:
+    named = [value for key, value in metadata if key == FAILED and isinstance(value, str)]
+    return frozenset(_destination(value) for value in named[:FAILED_MAX])
+
+
+def _destination(text: str) -> LocalTarget | ProviderTarget:
+    namespace, slash, name = text.partition("/")
+    if not slash:
+        return LocalTarget(Address(unquote(text)))
+    return ProviderTarget(ObjectRef(unquote(namespace), unquote(name)))
+
+
 def _first(metadata: Metadata, key: str) -> str:
     """The first text value of a key, "" when there is none."""
     return next((value for name, value in metadata if name == key and isinstance(value, str)), "")
@@ -183,7 +209,7 @@ def _visible(text: str) -> str:
     return "".join(character for character in text[:4096] if "!" <= character <= "~")[:CLIENT_REQUEST_ID_MAX_CHARS]
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """Lone surrogates, which JSON can spell and UTF-8 cannot, become question marks."""
     return text.encode("utf-8", "replace").decode()
 

@@ -86,7 +86,7 @@ class PickerMethods:
         await call.send(pb.ReportFirstTokenResponse(acknowledged=acknowledged).SerializeToString())
 
     async def report_final_token(self, call: Call) -> None:
-        report = convert.final_token_report(await call.receive())
+        report = convert.final_token_report(await call.receive(), call.metadata)
         acknowledged = self._desk.final_token(report)
         await call.send(pb.ReportFinalTokenResponse(acknowledged=acknowledged).SerializeToString())
 

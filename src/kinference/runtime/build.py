@@ -1,6 +1,6 @@
 """Who gets what: one `build_<part>` each, and nothing else in the tree knows."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random, SystemRandom
 
@@ -18,30 +18,40 @@ from kinference.gateway.service import Gateway
 from kinference.ids import ObjectRef
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
-from kinference.picker.inprocess import InProcessPicker
 from kinference.picker.limits import PickerLimits
 from kinference.picker.service import picker_service
 from kinference.picker.timer import ReclaimTimer
-from kinference.ports import Clock, Upstream
+from kinference.ports import Clock, Picker, Upstream
 from kinference.runtime.certificates import Certificates, certificates
 from kinference.runtime.clock import SystemClock
 from kinference.runtime.control import Control
 from kinference.runtime.directory import FleetDirectory
-from kinference.runtime.provider_backends import ProviderBackends
+from kinference.runtime.followed_backends import FollowedBackends
+from kinference.runtime.planes import Plane
 from kinference.runtime.rules import apply, routing_rules
-from kinference.runtime.views import decision_views, endpoint_views, unready_reason
+from kinference.runtime.views import decision_views, endpoint_views
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
 from kinference.wire.access import Access, Token
 from kinference.wire.exchange import Handler, HttpServer
+from kinference.wire.rpc import RpcService
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """What listens."""
+    """What listens. None: a plane that another process serves."""
 
-    picker: RpcServer
-    gateway: HttpServer
+    rpc: RpcServer | None
+    """The picker's port, the control plane beside it; the control plane's own where there is no picker."""
+    gateway: HttpServer | None
     admin: HttpServer
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What answers on the two HTTP ports."""
+
+    gateway: Handler
+    admin: Handler
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +113,10 @@ def picker_limits(config: Config) -> PickerLimits:
     )
 
 
-def build_gateway(config: Config, parts: Parts, backends: ProviderBackends) -> Gateway:
+def build_gateway(config: Config, parts: Parts, picker: Picker, backends: FollowedBackends) -> Gateway:
     """The HTTP plane, with the credentials that only it may hold."""
     outside = Outside(
-        picker=InProcessPicker(parts.desk),
+        picker=picker,
         upstream=parts.upstream,
         clock=parts.clock,
         metrics=parts.metrics,
@@ -123,7 +133,7 @@ def build_gateway(config: Config, parts: Parts, backends: ProviderBackends) -> G
     return Gateway(outside, options)
 
 
-def build_directory(config: Config, fleet: Fleet, backends: ProviderBackends) -> Directory:
+def build_directory(config: Config, fleet: Fleet, backends: FollowedBackends) -> Directory:
     """Where destinations are and what models there are, for one configuration."""
     rules = routing_rules(config)
     known, own = FleetDirectory(fleet, rules), backend_routes(config)
@@ -146,28 +156,33 @@ def backend_routes(config: Config) -> Mapping[ObjectRef, BackendRoute]:
     }
 
 
-def build_admin(parts: Parts, control: Control) -> Admin:
+def build_admin(parts: Parts, control: Control | None, unready_reason: Callable[[], str | None]) -> Admin:
     """The admin port's handler."""
     return Admin(
         AdminSources(
             metrics=parts.metrics,
             endpoints=lambda: endpoint_views(parts.router, parts.clock.now()),
             decisions=lambda limit: decision_views(parts.desk, parts.router, limit),
-            unready_reason=lambda: unready_reason(parts.fleet, draining=parts.desk.is_draining),
+            unready_reason=unready_reason,
             refresh=parts.desk.publish,
-            control=ControlApi(control.registry, control.routes),
+            control=None if control is None else ControlApi(control.registry, control.routes),
             access=parts.access,
         )
     )
 
 
-def build_servers(config: Config, parts: Parts, control: Control, gateway: Handler) -> Servers:
-    """One server a port; the control plane's service stands beside the picker's."""
-    address, chunk_bytes_max = str(config.listen.picker), config.limits.chunk_max_bytes
-    services = [picker_service(parts.desk, parts.access), control.service]
+def build_servers(
+    config: Config, parts: Parts, planes: frozenset[Plane], control: RpcService | None, handlers: Handlers
+) -> Servers:
+    """One server a port."""
+    address = config.listen.picker if Plane.PICKER in planes else config.listen.control
+    services = [picker_service(parts.desk, parts.access)] if Plane.PICKER in planes else []
+    if control is not None:
+        services.append(control)
     grpc, http = (parts.certificates.grpc, parts.certificates.http) if parts.certificates else (None, None)
+    chunk_bytes_max = config.limits.chunk_max_bytes
     return Servers(
-        picker=rpc_server(parts.wire, address, services, chunk_bytes_max, grpc),
-        gateway=http_server(parts.wire, gateway, parts.clock, http),
-        admin=http_server(parts.wire, build_admin(parts, control).handle, parts.clock, http),
+        rpc=rpc_server(parts.wire, str(address), services, chunk_bytes_max, grpc) if services else None,
+        gateway=http_server(parts.wire, handlers.gateway, parts.clock, http) if Plane.GATEWAY in planes else None,
+        admin=http_server(parts.wire, handlers.admin, parts.clock, http),
     )

@@ -23,7 +23,8 @@ from kinference.control.verify import Verifier
 from kinference.errors import ConfigError
 from kinference.observe.metrics import Metrics
 from kinference.ports import Clock
-from kinference.runtime.provider_backends import ProviderBackends
+from kinference.runtime.backend_sources import RecordSource
+from kinference.runtime.followed_backends import FollowedBackends
 from kinference.wire.access import Access
 from kinference.wire.guarded_upstream import GuardedUpstream, admits_any, admits_public
 from kinference.wire.rpc import RpcService
@@ -38,7 +39,7 @@ class Control:
     service: RpcService
     routes: Routes
     registry: Registry
-    backends: ProviderBackends
+    backends: FollowedBackends
 
 
 def build_store(config: Config, environ: Mapping[str, str]) -> Store:
@@ -75,7 +76,7 @@ async def control_plane(
             await _open(store)
         catalogue, credentials = Catalogue(store), build_credentials(environ)
         routes = Routes(catalogue, credentials, Verifier(upstream), metrics)
-        backends = ProviderBackends(catalogue, routes)
+        backends = FollowedBackends(RecordSource(catalogue, routes))
         registry = Registry(catalogue, credentials, backends.users_of)
         service = inference_service(routes, access or Access(), clock)
         yield Control(service, routes, registry, backends)

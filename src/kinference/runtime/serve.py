@@ -11,6 +11,7 @@ from kinference.config.schema import Config
 from kinference.config.watch import Reloader, watch_file
 from kinference.errors import ConfigError
 from kinference.runtime.exposure import refuse_exposure
+from kinference.runtime.planes import ALL, Plane
 from kinference.runtime.service import Service, running, write_ports
 from kinference.runtime.signals import STOPPING, deadly, each, requested
 from kinference.runtime.wires import Wire
@@ -32,6 +33,7 @@ class ServeOptions:
     wire: Wire = Wire.OWN
     insecure: bool = False
     """Whether it may listen where strangers can connect and nobody asks them for a credential."""
+    planes: frozenset[Plane] = ALL
 
 
 async def serve(options: ServeOptions) -> None:
@@ -39,7 +41,7 @@ async def serve(options: ServeOptions) -> None:
 
     Raises ConfigError when a port cannot be had.
     """
-    async with running(options.config, options.wire) as service:
+    async with running(options.config, options.wire, options.planes) as service:
         with requested(*STOPPING) as stop, requested(signal.SIGHUP) as hangup:
             await service.settled()
             if options.ports_file is not None:
@@ -59,16 +61,15 @@ async def serve(options: ServeOptions) -> None:
 def ready_line(service: Service) -> str:
     """One line that a script can wait for and a person can click on."""
     listen, ports = service.config.listen, service.ports
-    picker, gateway, admin = (
-        replace(address, port=port)
-        for address, port in (
-            (listen.picker, ports.picker),
-            (listen.gateway, ports.gateway),
-            (listen.admin, ports.admin),
-        )
+    scheme = "http://" if listen.tls is None else "https://"
+    listeners = (
+        ("picker ", listen.picker, ports.picker),
+        ("control ", listen.control, ports.control),
+        (f"gateway {scheme}", listen.gateway, ports.gateway),
+        (f"admin {scheme}", listen.admin, ports.admin),
     )
-    scheme = "http" if listen.tls is None else "https"
-    return f"kinference: ready, picker {picker}, gateway {scheme}://{gateway}, admin {scheme}://{admin}"
+    told = ", ".join(f"{what}{replace(address, port=port)}" for what, address, port in listeners if port)
+    return f"kinference: ready, {told}"
 
 
 def _reloads(service: Service, options: ServeOptions, hangup: asyncio.Event) -> list[Coroutine[None, None, None]]:
@@ -85,7 +86,9 @@ async def _reload_on(source: AsyncIterator[None], service: Service, options: Ser
         if fresh is None:
             continue
         try:
-            refuse_exposure(replace(fresh, listen=options.config.listen), insecure=options.insecure)
+            refuse_exposure(
+                replace(fresh, listen=options.config.listen), insecure=options.insecure, planes=options.planes
+            )
             service.apply(fresh)
         except ConfigError as error:
             _log.error("configuration not taken over, the old one stays: %s", error)

@@ -14,10 +14,20 @@ from kinference.config.schema import Config
 from kinference.config.values import HostPort
 from kinference.errors import ConfigError
 from kinference.ids import Seconds
-from kinference.runtime.build import Parts, access_tokens, build_gateway, build_parts, build_servers
-from kinference.runtime.control import Control, control_plane
+from kinference.runtime.build import (
+    Handlers,
+    Parts,
+    access_tokens,
+    build_admin,
+    build_gateway,
+    build_parts,
+    build_servers,
+)
 from kinference.runtime.lag import watch_lag
+from kinference.runtime.links import Links, link
+from kinference.runtime.planes import ALL, Plane
 from kinference.runtime.rules import apply
+from kinference.runtime.views import unready_reason
 from kinference.runtime.wires import Wire, http_upstream
 from kinference.wire.exchange import Exchange
 
@@ -26,23 +36,39 @@ DRAIN_POLL: Seconds = 0.05
 _log = logging.getLogger(__name__)
 
 
-class Ports(msgspec.Struct, frozen=True):
-    """The ports in use, as the ready line and the ports file tell them."""
+class Ports(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The ports in use, as the ready line and the ports file tell them; 0: that plane is another process."""
 
-    picker: int
-    gateway: int
-    admin: int
+    picker: int = 0
+    gateway: int = 0
+    admin: int = 0
+    control: int = 0
+    """The control plane's own port, where there is no picker for it to stand beside."""
 
 
 class Service:
-    """All planes of one process. Made by `running`."""
+    """The planes of one process. Made by `running`."""
 
-    def __init__(self, config: Config, parts: Parts, control: Control) -> None:
+    def __init__(self, config: Config, parts: Parts, links: Links) -> None:
         self.config = config
-        self._parts, self._control = parts, control
-        self._gateway = build_gateway(config, parts, control.backends)
-        self._servers = build_servers(config, parts, control, self._serve_gateway)
-        self.ports = Ports(0, 0, 0)
+        self._parts, self._links = parts, links
+        self._gateway = build_gateway(config, parts, links.picker, links.backends)
+        admin = build_admin(parts, links.control, self.unready_reason)
+        control = links.control.service if links.control is not None else None
+        handlers = Handlers(self._serve_gateway, admin.handle)
+        self._servers = build_servers(config, parts, links.planes, control, handlers)
+        self.ports = Ports()
+
+    @property
+    def _routes_requests(self) -> bool:
+        return not self._links.planes.isdisjoint((Plane.PICKER, Plane.GATEWAY))
+
+    def unready_reason(self) -> str | None:
+        """None when requests can be served, else what is missing."""
+        if not self._routes_requests:
+            return None
+        draining = self._parts.desk.is_draining
+        return self._links.trouble() or unready_reason(self._parts.fleet, draining=draining)
 
     async def _serve_gateway(self, exchange: Exchange) -> None:
         await self._gateway.handle(exchange)
@@ -50,17 +76,22 @@ class Service:
     async def listen(self) -> None:
         """Bind all ports. Raises ConfigError, naming the address, when one cannot be had."""
         listen, servers = self.config.listen, self._servers
-        with _naming("listen.picker", listen.picker):
-            picker = await servers.picker.start()
-        with _naming("listen.gateway", listen.gateway):
-            gateway = await servers.gateway.start(listen.gateway.host, listen.gateway.port)
+        ports: dict[str, int] = {}
+        if servers.rpc is not None:
+            name = Plane.PICKER.value if Plane.PICKER in self._links.planes else Plane.CONTROL.value
+            with _naming(f"listen.{name}", listen.picker if name == Plane.PICKER.value else listen.control):
+                ports[name] = await servers.rpc.start()
+        if servers.gateway is not None:
+            with _naming("listen.gateway", listen.gateway):
+                ports["gateway"] = await servers.gateway.start(listen.gateway.host, listen.gateway.port)
         with _naming("listen.admin", listen.admin):
-            admin = await servers.admin.start(listen.admin.host, listen.admin.port)
-        self.ports = Ports(picker, gateway, admin)
+            ports["admin"] = await servers.admin.start(listen.admin.host, listen.admin.port)
+        self.ports = msgspec.convert(ports, Ports)
 
     async def settled(self) -> None:
         """Wait until every endpoint has been looked at once."""
-        await self._parts.watcher.settle()
+        if self._routes_requests:
+            await self._parts.watcher.settle()
 
     def in_flight(self) -> Mapping[str, int]:
         """Requests at each destination that have not ended."""
@@ -75,20 +106,23 @@ class Service:
         apply(config, self._parts.router, self._parts.fleet)
         self.config = config
         self._parts.access.replace(access_tokens(config))
-        self._gateway = build_gateway(config, self._parts, self._control.backends)
-        self._control.backends.configure(config)
+        self._gateway = build_gateway(config, self._parts, self._links.picker, self._links.backends)
+        self._links.backends.configure(config)
         self._parts.watcher.reconcile()
 
     async def drain(self, timeout: Seconds) -> None:
         """Take nothing new, and let what is under way finish for so long; the admin port tells how far, to the end."""
         parts, servers = self._parts, self._servers
-        await servers.picker.stop_advertising()
+        if servers.rpc is not None:
+            await servers.rpc.stop_advertising()
         parts.desk.drain()
         deadline = parts.clock.now() + timeout
-        await servers.gateway.drain(timeout)
+        if servers.gateway is not None:
+            await servers.gateway.drain(timeout)
         while not parts.desk.is_idle and parts.clock.now() < deadline:  # noqa: ASYNC110 - the desk tells nobody
             await asyncio.sleep(DRAIN_POLL)
-        await servers.picker.drain(0)
+        if servers.rpc is not None:
+            await servers.rpc.drain(0)
         await servers.admin.drain(0)
 
 
@@ -105,26 +139,21 @@ def _naming(key: str, address: HostPort) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def running(config: Config, wire: Wire = Wire.OWN) -> AsyncIterator[Service]:
+async def running(config: Config, wire: Wire = Wire.OWN, planes: frozenset[Plane] = ALL) -> AsyncIterator[Service]:
     """A service that listens, watches its fleet and reclaims what callers leave behind, until the block is left."""
     async with AsyncExitStack() as stack:
         upstream = await stack.enter_async_context(http_upstream(wire))
         parts = build_parts(config, upstream, wire)
-        control = await stack.enter_async_context(
-            control_plane(config, process_environment(), parts.clock, parts.metrics, parts.access)
-        )
-        control.backends.configure(config)
-        await control.backends.refresh()
-        service = Service(config, parts, control)
+        links = await link(config, parts, planes, process_environment(), stack)
+        service = Service(config, parts, links)
         stack.push_async_callback(service.drain, 0)
         await service.listen()
         background = await stack.enter_async_context(asyncio.TaskGroup())
-        works = [
-            parts.watcher.run(),
-            parts.timer.run(),
-            control.backends.run(),
-            watch_lag(parts.clock, parts.metrics),
-        ]
+        works = [links.backends.run(), watch_lag(parts.clock, parts.metrics)]
+        if not planes.isdisjoint((Plane.PICKER, Plane.GATEWAY)):
+            works.append(parts.watcher.run())
+        if Plane.PICKER in planes:
+            works.append(parts.timer.run())
         if parts.certificates is not None:
             works.append(parts.certificates.run())
         for work in works:

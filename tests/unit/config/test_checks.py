@@ -40,10 +40,13 @@ def test_a_good_file_passes() -> None:
         ("pools: [{name: p, endpoints: [{url: 'http://h:1', weight: 0}]}]", "pools[0].endpoints: every weight is 0"),
         ("pools: [{name: p, endpoints: ['http://h:1', 'http://H:1/']}]", "pools[0].endpoints[1]: another endpoint"),
         ("pools: [{name: p, endpoints: ['http://h:1/v1/']}]", "pools[0].endpoints[0]: an engine's URL with a version"),
-        ("backends: [{name: b, api: openai_chat, models: {m: n}}]", "backends[0]: needs exactly one of base_url and"),
+        (
+            "backends: [{name: b, api: openai_chat, models: {m: n}}]",
+            "backends[0]: needs exactly one of base_url, provider and",
+        ),
         (
             "backends: [{name: b, api: openai_chat, models: {m: n}, provider: x, base_url: 'http://h'}]",
-            "backends[0]: needs exactly one of base_url and provider",
+            "backends[0]: needs exactly one of base_url, provider and route",
         ),
         (BACKEND.replace("{m: n}", "{}"), "backends[0].models: no model"),
         (BACKEND.replace("{m: n}", "{m: ''}"), "backends[0].models: an empty model name"),

@@ -6,14 +6,14 @@ import pytest
 
 from kinference.config.keys import is_choice, item_of, keys_of, settings, spellings, value_of
 from kinference.config.schema import Backend, ClientKey, Config, Endpoint, Limits, Unauthenticated
-from kinference.config.values import HostPort, HttpPath, Size
+from kinference.config.values import HostPort, HttpPath, Secret, Size, Url
 from kinference.vocabulary import Api, QosClass
 
 
 def test_the_keys_come_in_the_order_of_declaration() -> None:
     assert list(keys_of(Config)) == [
         "listen", "limits", "access", "pools", "backends", "models", "tenants", "unmatched_tenant", "gateway", "translation",
-        "routing", "control",
+        "routing", "control", "planes",
     ]  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def test_a_choice_is_spelled_in_lower_case(choice: type[Unauthenticated | QosCla
 
 
 def test_the_settings_are_the_single_values_of_the_top_and_of_sections_however_deep() -> None:
-    paths = [setting.path for setting in settings(Config, {HostPort, Size, str})]
+    paths = [setting.path for setting in settings(Config, {HostPort, Secret, Size, Url, str})]
     assert "listen.picker" in paths
     assert "limits.body_max_bytes" in paths
     assert "unmatched_tenant" in paths

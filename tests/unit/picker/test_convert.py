@@ -9,7 +9,14 @@ from kinference.vocabulary import AbortReason, Outcome, QosClass
 from kinference.wire.proto import picker_pb2 as pb
 from kinference.wire.rpc import Status
 
-NOT_THE_PICKERS = {"KinferenceError", "ConfigError", "UpstreamUnreachable", "UpstreamTimeout", "UpstreamCut"}
+NOT_THE_PICKERS = {
+    "KinferenceError",
+    "ConfigError",
+    "UpstreamUnreachable",
+    "UpstreamTimeout",
+    "UpstreamCut",
+    "PickerUnreachable",
+}
 
 
 def arguments(message: bytes, *metadata: tuple[str, str | bytes]) -> PickArguments:
@@ -19,6 +26,16 @@ def arguments(message: bytes, *metadata: tuple[str, str | bytes]) -> PickArgumen
 def test_every_failure_of_the_picker_has_a_status() -> None:
     kinds = {kind for kind in vars(failures).values() if isinstance(kind, type) and issubclass(kind, KinferenceError)}
     assert {kind.__name__ for kind in kinds - set(convert.STATUS)} == NOT_THE_PICKERS
+
+
+def test_where_a_request_failed_travels_beside_it() -> None:
+    tried: frozenset[LocalTarget | ProviderTarget] = frozenset(
+        {LocalTarget(Address("[::1]:8000")), ProviderTarget(ObjectRef("a b", "größe"))}
+    )
+    fields = [(convert.FAILED, convert.spelled(destination)) for destination in tried]
+    assert all(value.isascii() and value.isprintable() for _, value in fields)
+    assert arguments(b"", *fields).failed == tried
+    assert len(arguments(b"", *((convert.FAILED, f"h:{port}") for port in range(99))).failed) == convert.FAILED_MAX
 
 
 def test_the_contracts_own_numbers_are_kept() -> None:

@@ -1,0 +1,75 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kinference.config.schema import Backend, Config
+from kinference.config.values import Name
+from kinference.control.registry import ProviderChange
+from kinference.control.routes import RouteRequest
+from kinference.ids import ObjectRef
+from kinference.observe.metrics import Metrics
+from kinference.runtime.backend_sources import BundleSource
+from kinference.runtime.clock import SystemClock
+from kinference.runtime.control import Control, control_plane
+from kinference.runtime.followed_backends import FollowedBackends, Unresolved
+from kinference.sandbox.polling import FetchedBundle, NoBundle
+from kinference.sandbox.routes import SandboxRoute
+from kinference.vocabulary import Api
+
+BACKEND = Backend(Name("cloud"), Api.ANTHROPIC_MESSAGES, {"m": "n"}, route=Name("claude"))
+BY_RECORD = Backend(Name("other"), Api.OPENAI_CHAT, {"m": "n"}, provider=Name("p"))
+REF = ObjectRef("default", "cloud")
+ROUTE = SandboxRoute("claude", "https://up.test/v1", ("anthropic_messages",), "sk-1\n", "claude", "anthropic")
+
+
+@pytest.fixture
+async def control(tmp_path: Path) -> AsyncIterator[Control]:
+    async with control_plane(Config(), {"XDG_STATE_HOME": str(tmp_path)}, SystemClock(), Metrics()) as plane:
+        plane.backends.configure(Config(backends=(BACKEND,)))
+        yield plane
+
+
+async def test_a_route_of_the_same_process_is_followed(control: Control, caplog: pytest.LogCaptureFixture) -> None:
+    await control.backends.refresh()
+    assert "kinference route set --route claude" in vars(caplog.records[-1])["reason"]
+    record = ProviderChange("anthropic", {"ANTHROPIC_API_KEY": "sk-1"}, config={"ANTHROPIC_BASE_URL": "https://a.test"})
+    await control.registry.create("p", record, "test")
+    await control.routes.set(RouteRequest("claude", "p", "claude", no_verify=True, allows_extra=True), "test")
+    await control.backends.refresh()
+    found = control.backends.get(REF)
+    assert found is not None
+    assert (found.base_url, found.api_key) == ("https://a.test", "sk-1")
+
+
+async def test_a_bundle_of_another_process_is_followed_and_its_last_good_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bundles: list[FetchedBundle] = [FetchedBundle("1", (ROUTE,))]
+
+    async def fetch() -> FetchedBundle:
+        if not bundles:
+            raise NoBundle("UNAVAILABLE: gone")
+        return bundles.pop()
+
+    backends = FollowedBackends(BundleSource(fetch))
+    backends.configure(Config(backends=(BACKEND,)))
+    for _ in range(3):
+        await backends.refresh()
+    found = backends.get(REF)
+    assert found is not None
+    assert (found.base_url, found.api_key, found.api) == ("https://up.test/v1", "sk-1", Api.ANTHROPIC_MESSAGES)
+    assert [record.getMessage() for record in caplog.records] == [
+        "backends cannot be resolved, the last known stay in use: UNAVAILABLE: gone"
+    ]
+
+
+async def test_records_do_not_leave_the_process_that_keeps_them() -> None:
+    async def fetch() -> FetchedBundle:
+        return FetchedBundle("1", ())
+
+    resolve = await BundleSource(fetch).read()
+    with pytest.raises(Unresolved, match="name a route instead"):
+        resolve(BY_RECORD)
+    with pytest.raises(Unresolved, match="route 'claude' is not in the bundle"):
+        resolve(BACKEND)

@@ -1,0 +1,29 @@
+from pathlib import Path
+
+import grpc
+import pytest
+
+from kinference.config.schema import Peer
+from kinference.config.values import Url
+from kinference.errors import ConfigError
+from kinference.runtime.planes import Plane, channel_to
+
+
+async def test_a_plane_in_clear_text_is_connected_to_when_it_is_there() -> None:
+    server = grpc.aio.server()
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with channel_to(Peer(Url("http", "127.0.0.1", port)), "planes.picker") as channel:
+        await channel.channel_ready()
+    await server.stop(None)
+
+
+async def test_a_file_that_cannot_be_read_is_named_by_its_key(tmp_path: Path) -> None:
+    peer = Peer(Url("https", "picker", 443), ca=str(tmp_path / "none.pem"))
+    with pytest.raises(ConfigError, match=r"planes\.picker\.ca: .*none\.pem cannot be read"):
+        async with channel_to(peer, "planes.picker"):
+            pass
+
+
+def test_planes_are_named_as_the_command_line_names_them() -> None:
+    assert {plane.value for plane in Plane} == {"picker", "control", "gateway"}
