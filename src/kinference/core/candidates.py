@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, groupby
 
+import msgspec
+
 from kinference.core.decision import Rejected
 from kinference.core.filters import Question, Verdict, screen
 from kinference.core.fleet import PrefixSignal
@@ -96,8 +98,7 @@ class Options:
         self.verdicts[verdict] += 1
 
 
-@dataclass(frozen=True, slots=True)
-class Shortlist:
+class Shortlist(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The groups of the best tier that can serve now; none of them when the last ones were removed."""
 
     groups: Sequence[Group]

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Protocol
 
+import msgspec
+
 from kinference.core.health import Circuit
 from kinference.core.ledger import Load
 from kinference.core.rates import Line, Rates
@@ -19,8 +21,7 @@ RETRY_MS = 2_000.0
 """What a failed attempt costs the client, at the least."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(msgspec.Struct, frozen=True, eq=False, gc=False):
     """One request against its candidates, in columns of equal length."""
 
     destinations: Sequence[Destination]

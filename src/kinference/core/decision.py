@@ -1,14 +1,15 @@
 """A decision, and the explanation that it carries: the one value behind the log line, the admin API and the tests."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from kinference.ids import Address, Milliseconds, ObjectRef, ReservationId
 from kinference.vocabulary import Api, Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointChoice:
+class EndpointChoice(msgspec.Struct, frozen=True, gc=False):
     """An engine endpoint, and the model name to ask it for."""
 
     pool: ObjectRef
@@ -17,8 +18,7 @@ class EndpointChoice:
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
-class BackendChoice:
+class BackendChoice(msgspec.Struct, frozen=True, gc=False):
     """A provider, the name it knows the model by, its API, and the path that replaces the client's ("": none)."""
 
     backend: ObjectRef
@@ -56,8 +56,7 @@ class Explanation:
     runner_up: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weighed:
+class Weighed(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What a decision keeps so that it can be explained later: the columns as they were computed, nothing copied."""
 
     policy: str
@@ -68,8 +67,7 @@ class Weighed:
     chosen: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What was decided. A refusal has no choice and reservation 0; its `reason` says why and what would help."""
 
     outcome: Outcome
@@ -81,8 +79,8 @@ class Decision:
     hit_tokens: int = 0
     """Expected to be cached at the choice."""
     expected_ttft_ms: Milliseconds = 0.0
-    _weighed: Weighed | None = field(default=None, repr=False)
-    _rejected: tuple[Rejected, ...] = field(default=(), repr=False)
+    _weighed: Weighed | None = None
+    _rejected: tuple[Rejected, ...] = ()
 
     def explain(self) -> Explanation:
         """The table behind this decision, made on demand."""

@@ -1,6 +1,6 @@
 """One request under way: what its reports teach about the destination, the model and the cache."""
 
-from dataclasses import dataclass
+import msgspec
 
 from kinference.core.health import is_failure, is_success
 from kinference.core.prefix.hashing import BLOCK_BYTES
@@ -13,8 +13,7 @@ CONFIRMED_SHARE = 0.5
 """A hit of less than this share of what was believed is a miss; the rest is the error of the token estimate."""
 
 
-@dataclass(slots=True, eq=False)
-class Flight:
+class Flight(msgspec.Struct, eq=False, gc=False):
     """What one decision has to learn from, or take back."""
 
     destination: Destination

@@ -7,6 +7,8 @@ restarts, gets a new `Load`; what is given back late goes to the old one, so no 
 from dataclasses import dataclass
 from itertools import count
 
+import msgspec
+
 from kinference.core.fleet import Observation
 from kinference.ids import ReservationId, Seconds
 
@@ -47,8 +49,7 @@ class Load:
             self.room = free + self.resident
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, gc=False):
     """What one request asks of its destination, in tokens."""
 
     prefill_tokens: int
@@ -56,8 +57,7 @@ class Claim:
     resident_tokens: int
 
 
-@dataclass(slots=True, eq=False)
-class Reservation:
+class Reservation(msgspec.Struct, eq=False, gc=False):
     """One request in flight."""
 
     load: Load

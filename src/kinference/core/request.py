@@ -1,13 +1,12 @@
 """What routing needs to know of a request."""
 
-from dataclasses import dataclass
+import msgspec
 
 from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import Api, Need, QosClass
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, gc=False):
     """One request as the decision sees it, built by the picker from the body and the call's metadata."""
 
     model: str

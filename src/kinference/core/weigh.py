@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import mul
 
+import msgspec
+
 from kinference.core.candidates import Group, Shortlist
 from kinference.core.cost import REQUEST_TOKENS, Case
 from kinference.core.decision import Weighed
@@ -23,8 +25,7 @@ class Prompt:
     truncated: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weighing:
+class Weighing(msgspec.Struct, frozen=True, eq=False, gc=False):
     """The chosen place in a group, with everything that led there; nothing is changed by it yet."""
 
     request: Request

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice, repeat
 
+import msgspec
+
 DEFAULT_CAPACITY = 16_384
 """Blocks believed to fit an engine that does not tell its cache size."""
 TOTAL_CAPACITY = 1 << 21
@@ -25,8 +27,7 @@ GENERATIONS = 8
 """The capacity fills this many; order of use is kept between them, not within one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Insertion:
+class Insertion(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What one decision put into the index, so that it can be taken back."""
 
     number: int
