@@ -8,12 +8,13 @@ from itertools import count, groupby
 
 import msgspec
 
-from kinference.core.decision import Rejected
+from kinference.core.decision import BackendChoice, EndpointChoice, Rejected
 from kinference.core.filters import Question, Verdict, screen
 from kinference.core.fleet import PrefixSignal
 from kinference.core.health import Circuit
 from kinference.core.ledger import Load
 from kinference.core.policy import Rulebook, Target, TenantRule
+from kinference.core.prefix.hashing import chain_seed
 from kinference.core.rates import Rates
 from kinference.core.request import Request
 from kinference.core.roster import Destination, ModelTraits, Roster
@@ -42,8 +43,12 @@ class Group:
     slots: list[int] = field(default_factory=list)
     """-1 for a backend, which has no place in the prefix index."""
     names: list[str] = field(default_factory=list)
+    choices: list[EndpointChoice | BackendChoice] = field(default_factory=list)
+    """What a decision answers that falls on each."""
     masks: dict[str, int] = field(default_factory=dict)
     """The slots that serve each model name."""
+    seeds: dict[str, int] = field(default_factory=dict)
+    """Where the hashes of a prompt without a salt begin for each."""
     places: dict[str, dict[int, int]] = field(default_factory=dict)
     """Where in the columns each of those slots is."""
     traits: dict[str, ModelTraits] = field(default_factory=dict)
@@ -61,12 +66,15 @@ class Group:
         self.loads.append(destination.load)
         self.circuits.append(destination.circuit)
         self.names.append(destination.name)
+        self.choices.append(_choice(destination, model))
         self.traits[model] = traits
         endpoint = destination.endpoint
         self.slots.append(-1 if endpoint is None else endpoint.slot)
         if endpoint is not None:
-            self.places.setdefault(model, {})[endpoint.slot] = len(self.slots) - 1
-            self.masks[model] = self.masks.get(model, 0) | 1 << endpoint.slot
+            if model not in self.masks:
+                self.masks[model], self.places[model], self.seeds[model] = 0, {}, chain_seed(model, "")
+            self.places[model][endpoint.slot] = len(self.slots) - 1
+            self.masks[model] |= 1 << endpoint.slot
             if endpoint.prefix_signal.is_doubtful:
                 self.doubtful = (
                     f"the prefix cache of {endpoint.spec.address} is not well known: {DOUBTS[endpoint.prefix_signal]}"
@@ -195,6 +203,14 @@ class Candidates:
         if request.pool is None:
             return (*self._roster.endpoints, *self._roster.backends)
         return [one for one in self._roster.endpoints if one.ref == request.pool]
+
+
+def _choice(destination: Destination, model: str) -> EndpointChoice | BackendChoice:
+    endpoint, backend = destination.endpoint, destination.backend
+    if backend is not None:
+        return BackendChoice(backend.ref, model, backend.api, backend.path)
+    assert endpoint is not None
+    return EndpointChoice(endpoint.spec.pool, endpoint.spec.address, model, destination.generation)
 
 
 def _tiers(targets: Sequence[Target]) -> Iterable[Sequence[Target]]:

@@ -1,7 +1,9 @@
 """The choosers: one candidate out of those weighed."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from random import Random
 from typing import Protocol
 
@@ -66,9 +68,5 @@ class LesserOfTwo:
 
 def weighted(places: Sequence[int], case: Case, rng: Random) -> int:
     """One of the places at random, each as often as its weight says."""
-    point = rng.random() * sum(max(0, case.destinations[place].weight) for place in places)
-    for place in places:
-        point -= max(0, case.destinations[place].weight)
-        if point < 0:
-            return place
-    return places[-1]
+    sums = list(accumulate([max(0, case.destinations[place].weight) for place in places]))
+    return places[min(bisect_right(sums, rng.random() * sums[-1]), len(places) - 1)]

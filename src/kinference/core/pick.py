@@ -7,7 +7,7 @@ from random import Random
 from xxhash import xxh3_64_intdigest
 
 from kinference.core.candidates import Candidates, Group, Shortlist
-from kinference.core.decision import BackendChoice, Decision, EndpointChoice, Explanation, Weighed
+from kinference.core.decision import Decision, Explanation, Weighed
 from kinference.core.fleet import Fleet
 from kinference.core.flight import Flight
 from kinference.core.health import is_failure
@@ -19,7 +19,7 @@ from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.reasons import no_workers, unknown_pool
 from kinference.core.request import Request
-from kinference.core.roster import Destination, Roster
+from kinference.core.roster import Roster
 from kinference.core.snapshot import DestinationSnapshot, take_snapshot
 from kinference.core.weigh import Prompt, Weighing, look_up, make_case, prompt_tokens
 from kinference.ids import Milliseconds, ReservationId, Seconds
@@ -117,7 +117,7 @@ class Router:
             Outcome.DEGRADED if doubt else Outcome.OK,
             f"expect {expected_ms:.0f} ms, {case.hits[chosen]} of {tokens} tokens cached"
             + (f"; {doubt}" if doubt else ""),
-            _choice(destination, model),
+            group.choices[chosen],
             reservation,
             tokens,
             case.hits[chosen],
@@ -210,13 +210,11 @@ class Router:
             group = group.only(case.fitting)  # the others would push running requests out of their caches
             case = make_case(request, group, prompt, now)
         terms = scoring.terms if request.qos is QosClass.INTERACTIVE else scoring.batch_terms
-        columns = [term.column(case) for term in terms]
+        named = [(term.name, term.column(case)) for term in terms]
+        columns = [column for _, column in named]
         totals = _summed(columns) if columns else [0.0] * len(group.destinations)
         chosen = scoring.chooser.choose(case, totals, self._rng)
-        names = [term.name for term in terms]
-        weighed = Weighed(
-            self._policy_name, group.names, list(zip(names, columns, strict=True)), totals, case.hits, chosen
-        )
+        weighed = Weighed(self._policy_name, group.names, named, totals, case.hits, chosen)
         return Weighing(request, group, prompt, case, weighed, shortlist)
 
     def _split(self, request: Request, groups: Sequence[Group]) -> Group:
@@ -246,11 +244,3 @@ def _summed(columns: Sequence[list[Milliseconds]]) -> list[Milliseconds]:
     for column in columns[1:]:
         totals = map(add, totals, column)
     return list(totals)
-
-
-def _choice(destination: Destination, model: str) -> EndpointChoice | BackendChoice:
-    endpoint, backend = destination.endpoint, destination.backend
-    if backend is not None:
-        return BackendChoice(backend.ref, model, backend.api, backend.path)
-    assert endpoint is not None
-    return EndpointChoice(endpoint.spec.pool, endpoint.spec.address, model, destination.generation)

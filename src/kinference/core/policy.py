@@ -111,15 +111,15 @@ class Rulebook:
 
     def refusal(self, request: Request, rule: TenantRule | None) -> str:
         """Why this tenant may not ask for this, "" when it may."""
-        tenant = shown(request.tenant)
         if rule is None:
-            if self._unmatched is UnmatchedTenant.REJECT:
-                return f"policy: no tenant rule matches tenant {tenant}; add one, or set unmatched_tenant to allow"
-            return ""
+            if self._unmatched is UnmatchedTenant.ALLOW:
+                return ""
+            tenant = shown(request.tenant)
+            return f"policy: no tenant rule matches tenant {tenant}; add one, or set unmatched_tenant to allow"
         if rule.models is not None and not _matches(request.model, rule.models):
-            return f"policy: tenant {tenant} may not use model {shown(request.model)}"
+            return f"policy: tenant {shown(request.tenant)} may not use model {shown(request.model)}"
         if rule.classes is not None and request.qos not in rule.classes:
-            return f"policy: tenant {tenant} may not send class {request.qos.name}"
+            return f"policy: tenant {shown(request.tenant)} may not send class {request.qos.name}"
         return ""
 
 

@@ -40,7 +40,8 @@ def look_up(request: Request, group: Group, index: PrefixIndex) -> Prompt:
     """Hash the prompt and find it in the index."""
     found = Prompt()
     for model, mask in group.masks.items():
-        hashed = hash_prompt(request.prompt, chain_seed(model, request.salt))
+        seed = chain_seed(model, request.salt) if request.salt else group.seeds[model]
+        hashed = hash_prompt(request.prompt, seed)
         found.blocks[model] = hashed.blocks
         found.depths[model] = index.match(hashed.blocks, mask)
         found.truncated = hashed.truncated
@@ -55,12 +56,7 @@ def prompt_tokens(request: Request, group: Group, model: str) -> int:
 def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> Case:
     """The columns that the cost terms read."""
     hits = _hits(group, prompt)
-    sizes = {model: prompt_tokens(request, group, model) for model in group.traits}
-    if len(sizes) == 1:
-        rests = [sizes[group.models[0]] - hit for hit in hits]
-    else:
-        rests = [sizes[model] - hit for model, hit in zip(group.models, hits, strict=True)]
-    uncached = [rest if rest > REQUEST_TOKENS else REQUEST_TOKENS for rest in rests]  # noqa: FURB136 - a call is slow
+    uncached = _uncached(request, group, hits)
     ahead, beside = _loads(group, now)
     output_tokens = expected_output(request, group)
     lines = [rates.line for rates in group.rates]
@@ -81,19 +77,38 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
         output_tokens=output_tokens,
         fitting=_fitting(group, uncached, output_tokens),
         turn=next(group.turns),
-        key=next((blocks[0] for blocks in prompt.blocks.values() if blocks), 0),
+        key=_key(prompt),
     )
+
+
+def _uncached(request: Request, group: Group, hits: Sequence[int]) -> list[int]:
+    """What is left to compute at each place of a prompt as long as its own model has it."""
+    if len(group.traits) == 1:
+        size = prompt_tokens(request, group, group.models[0])
+        rests = [size - hit for hit in hits]
+    else:
+        sizes = {model: prompt_tokens(request, group, model) for model in group.traits}
+        rests = [sizes[model] - hit for model, hit in zip(group.models, hits, strict=True)]
+    return [rest if rest > REQUEST_TOKENS else REQUEST_TOKENS for rest in rests]  # noqa: FURB136 - a call is slow
+
+
+def _key(prompt: Prompt) -> int:
+    for blocks in prompt.blocks.values():
+        if blocks:
+            return blocks[0]
+    return 0
 
 
 def _loads(group: Group, now: Seconds) -> tuple[list[float], list[float]]:
     """Prompt tokens ahead and requests beside, at each place: our own, and what the scrape, aged, shows beyond."""
     ahead: list[float] = [load.prefill_tokens for load in group.loads]
     beside: list[float] = [load.requests for load in group.loads]
-    for place, load in enumerate(group.loads):
-        if load.foreign_requests or load.foreign_tokens:
-            fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
-            ahead[place] += load.foreign_tokens * fresh
-            beside[place] += load.foreign_requests * fresh
+    shared = [place for place, load in enumerate(group.loads) if load.foreign_requests or load.foreign_tokens]
+    for place in shared:
+        load = group.loads[place]
+        fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
+        ahead[place] += load.foreign_tokens * fresh
+        beside[place] += load.foreign_requests * fresh
     return ahead, beside
 
 

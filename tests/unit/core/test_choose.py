@@ -1,7 +1,8 @@
 """The choosers."""
 
-from dataclasses import replace
 from random import Random
+
+from msgspec.structs import replace
 
 from kinference.core.choose import AnyOne, Cheapest, Chooser, InTurn, LesserOfTwo
 from kinference.core.cost import Case

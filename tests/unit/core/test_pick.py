@@ -1,9 +1,9 @@
 """The whole pipeline through its front."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Fleet, Observation, PrefixSignal

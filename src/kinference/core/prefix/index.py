@@ -11,9 +11,10 @@ and keep those behind it, `match` overlooks the gap or stops there.
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import count, islice, repeat
+from itertools import compress, count, islice, repeat
+from operator import or_
 
 import msgspec
 
@@ -22,6 +23,9 @@ DEFAULT_CAPACITY = 16_384
 TOTAL_CAPACITY = 1 << 21
 """Blocks over all endpoints: the bound on memory whatever the engines claim."""
 STRETCH = 16
+SPARSE = 8
+"""Of so many bits one that is set is found quicker by itself than by looking at them all."""
+ONE = "1"
 NEVER = 1 << 64
 GENERATIONS = 8
 """The capacity fills this many; order of use is kept between them, not within one."""
@@ -107,21 +111,21 @@ class PrefixIndex:
         """The endpoint was sent this prompt: it will hold these blocks."""
         holding = self._holding(slot)
         allowed = self._allowed(holding)
-        blocks = blocks[:allowed]
+        if len(blocks) > allowed:
+            blocks = blocks[:allowed]
         number, held = next(self._numbers), holding.blocks
         young = self._youngest(holding, number, allowed)
-        known = moved = bisect_left(blocks, 1, key=lambda block: block not in held)
+        known = moved = _known(blocks, held)
         touched = held[blocks[known - 1]] if known else 0
         while moved and held.get(blocks[moved - 1], 0) < young.since:
             moved -= 1
         if known and moved == known:
             held[blocks[known - 1]] = number  # a mark for rollback: somebody relies on the blocks up to here
-        joining, bit = blocks[moved:], holding.bit
-        held.update(dict.fromkeys(joining, number))
-        young.joined += joining
-        for block, others in zip(joining, map(self._holders.setdefault, joining, repeat(bit)), strict=True):
-            if others != bit:
-                self._holders[block] = others | bit
+        if moved < len(blocks):
+            joining, bit, holders = blocks[moved:], holding.bit, self._holders
+            held.update(dict.fromkeys(joining, number))
+            young.joined += joining
+            holders.update(zip(joining, map(or_, map(holders.get, joining, repeat(0)), repeat(bit)), strict=True))
         self._evict(holding)
         return Insertion(number, slot, blocks, known, touched)
 
@@ -213,34 +217,40 @@ class PrefixIndex:
     def _evict(self, holding: _Holding) -> None:
         excess = len(holding.blocks) - self._allowed(holding)
         while excess > 0:
-            until, joined = holding.end(0), holding.generations[0].joined
-            dropped: list[int] = []
-            while joined and len(dropped) < excess:
-                block = joined.pop()
-                if holding.blocks.get(block, until) < until:
-                    del holding.blocks[block]
-                    dropped.append(block)
+            until, joined, numbers = holding.end(0), holding.generations[0].joined, holding.blocks.get
+            last = joined[-excess:]
+            del joined[-excess:]
+            dropped = dict.fromkeys([block for block in last if numbers(block, until) < until])
             excess -= len(dropped)
-            self._clear(dropped, holding.bit)
+            self._remove(holding, dropped)
             if not joined and len(holding.generations) > 1:
                 holding.generations.popleft()
 
-    def _remove(self, holding: _Holding, blocks: Sequence[int]) -> None:
+    def _remove(self, holding: _Holding, blocks: Collection[int]) -> None:
+        held, holders, bit = holding.blocks, self._holders, holding.bit
         for block in blocks:
-            del holding.blocks[block]
-        self._clear(blocks, holding.bit)
+            del held[block]
+            others = holders[block] ^ bit
+            if others:
+                holders[block] = others
+            else:
+                del holders[block]
 
-    def _clear(self, blocks: Sequence[int], bit: int) -> None:
-        holders = self._holders
-        for block in blocks:
-            left = holders.pop(block) ^ bit
-            if left:
-                holders[block] = left
+
+def _known(blocks: Sequence[int], held: Container[int]) -> int:
+    """How many leading blocks are held."""
+    if not blocks or blocks[0] not in held:
+        return 0
+    return bisect_left(blocks, 1, 1, key=lambda block: block not in held)
 
 
 def _record(depths: dict[int, int], slots: int, depth: int) -> None:
-    if depth:
-        while slots:
-            slot = slots.bit_length() - 1
-            depths[slot] = depth
-            slots ^= 1 << slot
+    if not depth:
+        return
+    if slots.bit_count() * SPARSE > slots.bit_length():  # one pass over the digits, not a step for each bit
+        depths.update(dict.fromkeys(compress(count(), map(ONE.__eq__, bin(slots)[:1:-1])), depth))
+        return
+    while slots:
+        slot = slots.bit_length() - 1
+        depths[slot] = depth
+        slots ^= 1 << slot
