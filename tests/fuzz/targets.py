@@ -117,13 +117,14 @@ def http1(data: bytes) -> None:
     """Requests of a connection, and a reply: cut anywhere they are the same ones, or refused alike."""
     whole, pieces = cuts(data)
     assert _requests([whole]) == _requests(pieces), "a cut changes the requests"
-    assert _reply([whole]) == _reply(pieces), "a cut changes the reply"
+    for to_head in (False, True):
+        assert _reply([whole], to_head=to_head) == _reply(pieces, to_head=to_head), "a cut changes the reply"
 
 
-def _reply(pieces: Sequence[bytes]) -> tuple[int, Headers, bytes, bool, bool] | None:
+def _reply(pieces: Sequence[bytes], *, to_head: bool) -> tuple[int, Headers, bytes, bool, bool] | None:
     """None for what is no reply."""
     reader = ReplyReader()
-    reader.expect(to_head=False)
+    reader.expect(to_head=to_head)
     try:
         for piece in pieces:
             reader.feed(piece)

@@ -42,8 +42,6 @@ class ReplyReader:
 
     def expect(self, *, to_head: bool) -> None:
         """A request has been sent."""
-        if self._is_to_head:  # the parser still waits for a body that never comes
-            self._parser = httptools.HttpResponseParser(self)
         self._is_to_head = to_head
         self.pieces = []
         self.status, self.headers = 0, ()
@@ -51,16 +49,16 @@ class ReplyReader:
 
     def feed(self, data: bytes) -> None:
         """Take bytes in. Raises NotHttp."""
-        if self._is_unasked():
-            self.is_reusable = False
+        if (
+            self._is_unasked()
+        ):  # line breaks behind an answer are nothing to the parser, so neither in a read of their own
+            self.is_reusable = self.is_reusable and not data.strip(b"\r\n")
             return
         self.has_begun = True
         status, pieces = self.status, len(self.pieces)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            raise NotHttp from None
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             if not self._is_unasked():
                 raise NotHttp from None
             self.is_reusable = False
@@ -98,12 +96,14 @@ class ReplyReader:
         if self.status:
             return
         status: int = self._parser.get_status_code()
-        if status < _INTERIM_BELOW and status != _SWITCHING:
+        if status == _SWITCHING:  # nobody asked for another protocol
+            raise NotHttp
+        if status < _INTERIM_BELOW:
             return
         self._check_framing()
         self.status, self.headers = status, self._fields
         if self._is_to_head:
-            self.is_reusable = self._parser.should_keep_alive() and not self._ends_with_connection
+            self.is_reusable = False  # a body that comes all the same would be taken for the next answer
             self.is_complete = True
 
     def _check_framing(self) -> None:
@@ -113,7 +113,7 @@ class ReplyReader:
             if name == b"transfer-encoding" and value.lower() != b"chunked":
                 raise NotHttp
             is_framed = is_framed or name in {b"transfer-encoding", b"content-length"}
-        self._ends_with_connection = not is_framed and not self._is_to_head
+        self._ends_with_connection = not is_framed
 
     def on_body(self, piece: bytes) -> None:
         if not self.is_complete:

@@ -41,13 +41,10 @@ def test_interim_answers_are_passed_over() -> None:
     assert (reply.status, reply.headers, reply.pieces) == (200, [(b"content-length", b"2")], [b"ok"])
 
 
-def test_an_answer_to_head_has_no_body_and_the_next_one_is_read() -> None:
-    reply = fed(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n", to_head=True)
-    assert reply.is_complete
-    assert reply.is_reusable
-    reply.expect(to_head=False)
-    reply.feed(OK)
-    assert (reply.pieces, reply.is_complete) == ([b"ok"], True)
+@pytest.mark.parametrize("sent", [b"", b"\r", b"a body all the same"])
+def test_an_answer_to_head_has_no_body_and_no_other_follows_it(sent: bytes) -> None:
+    reply = fed(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n" + sent, to_head=True)
+    assert (reply.pieces, reply.is_complete, reply.is_reusable) == ([], True, False)
 
 
 @pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
@@ -78,11 +75,24 @@ def test_with_framing_it_is_a_cut(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [OK + b"x", OK + OK, OK.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"), OK.replace(b"1.1", b"1.0")]
+    "raw",
+    [
+        OK + b"x",
+        OK + OK,
+        OK + b"HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n",
+        OK.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"),
+        OK.replace(b"1.1", b"1.0"),
+    ],
 )
 def test_a_connection_that_says_more_or_ends_is_not_used_again(raw: bytes) -> None:
     reply = fed(raw)
     assert (reply.pieces, reply.is_complete, reply.is_reusable) == ([b"ok"], True, False)
+
+
+@pytest.mark.parametrize("pieces", [[OK + b"\r\n"], [OK, b"\r\n"], [OK, b"\r", b"\n"]])
+def test_line_breaks_behind_an_answer_are_nothing_however_they_come(pieces: list[bytes]) -> None:
+    reply = fed(*pieces)
+    assert (reply.pieces, reply.is_complete, reply.is_reusable) == ([b"ok"], True, True)
 
 
 def test_bytes_that_nobody_asked_for_spoil_the_connection() -> None:
