@@ -2,8 +2,10 @@
 
 import argparse
 import json
+import struct
 import time
 import timeit
+from binascii import crc32
 from collections.abc import Callable
 from functools import partial
 
@@ -33,6 +35,18 @@ CHUNKS = {
 }
 
 
+def frame(name: str, body: bytes) -> bytes:
+    """One event in AWS's binary framing."""
+    pairs = ((b":event-type", name.encode()), (b":message-type", b"event"))
+    headers = b"".join(
+        bytes([len(key)]) + key + b"\x07" + struct.pack(">H", len(value)) + value for key, value in pairs
+    )
+    prelude = struct.pack(">II", 16 + len(headers) + len(body), len(headers))
+    head = prelude + struct.pack(">I", crc32(prelude)) + headers + body
+    return head + struct.pack(">I", crc32(head))
+
+
+CHUNKS[Api.BEDROCK_CONVERSE] = frame("contentBlockDelta", b'{"contentBlockIndex":0,"delta":{"text":"word"}}')
 CONVERSING = [client for client in CLIENTS if client is not Api.OPENAI_EMBEDDINGS]
 
 

@@ -10,7 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinference.shapes.answers import Frame, NoAnswer
+from kinference.shapes.answers import (
+    ArgumentsPiece,
+    Counted,
+    Counts,
+    Finish,
+    Finished,
+    Frame,
+    NoAnswer,
+    Piece,
+    ReasoningEnd,
+    ReasoningPiece,
+    RefusalPiece,
+    Started,
+    TextPiece,
+    ToolBegun,
+)
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
 from kinference.shapes.translate import CLIENTS, DESTINATIONS, Way, emit, plan
@@ -55,6 +70,20 @@ TYPES = [
     "messageStop",
     "metadata",
     "throttlingException",
+]
+
+PIECES: list[Piece] = [
+    TextPiece("a"),
+    ReasoningPiece("b"),
+    RefusalPiece("c"),
+    ReasoningEnd("s", Api.ANTHROPIC_MESSAGES),
+    ToolBegun(0, "c0", "f"),
+    ArgumentsPiece(0, '{"x"'),
+    ArgumentsPiece(0, ":1}"),
+    ToolBegun(1, "c1", "f"),
+    ArgumentsPiece(1, "{}"),
+    Counted(Counts(1, 2)),
+    Finished(Finish.STOP),
 ]
 
 texts = st.text(max_size=12)
@@ -192,3 +221,54 @@ def test_any_event_is_taken(pair: tuple[Api, Api], events: list[tuple[str, dict[
     for name, members in events:
         translation.feed(Event(name, json.dumps({"type": name, **members}).encode(), b""))
     translation.close()
+
+
+TEXT_EVENTS: dict[Api, Any] = {
+    Api.OPENAI_CHAT: lambda text, more: {"id": "c", "choices": [{"index": 0, "delta": {"content": text, **more}}]},
+    Api.ANTHROPIC_MESSAGES: lambda text, more: {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "text_delta", "text": text, **more},
+    },
+    Api.OPENAI_RESPONSES: lambda text, more: {"type": "response.output_text.delta", "delta": text, **more},
+    Api.GEMINI: lambda text, more: {
+        "candidates": [{"content": {"parts": [{"text": text, **more}]}}],
+        "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4},
+    },
+    Api.BEDROCK_CONVERSE: lambda text, more: {"contentBlockIndex": 0, "delta": {"text": text, **more}},
+}
+
+
+@pytest.mark.parametrize("destination", DESTINATIONS)
+@given(text=texts, more=some_of("tool_calls thought reasoning refusal output_index logprobs", values), data=st.data())
+def test_a_text_read_sooner_is_the_text_that_is_read(
+    destination: Api, text: str, more: dict[str, Any], data: st.DataObject
+) -> None:
+    outer = data.draw(some_of("usage error finish_reason promptFeedback stop", values))
+    body = json.dumps({**TEXT_EVENTS[destination](text, more), **outer}, separators=(",", ":")).encode()
+    event = Event("contentBlockDelta", body, b"")
+    sooner, later = DESTINATIONS[destination].stream(), DESTINATIONS[destination].stream()
+    first = Event("messageStart", json.dumps(TEXT_EVENTS[destination]("", {})).encode(), b"")
+    sooner.feed(first)
+    later.feed(first)
+    found = sooner.text_of(event)
+    pieces = later.feed(event)
+    if found:
+        told = [piece for piece in pieces if not isinstance(piece, Counted)]
+        assert told == [TextPiece(found)]
+        if destination is Api.GEMINI:
+            assert pieces[-1:] == [Counted(sooner.counts())]
+    else:
+        assert pieces != [TextPiece(text)] or more or outer
+
+
+@pytest.mark.parametrize("client", CONVERSING)
+@given(pieces=st.lists(st.sampled_from(PIECES), max_size=6), said=st.lists(texts.filter(bool), min_size=1, max_size=3))
+def test_a_text_written_sooner_is_the_text_that_is_written(client: Api, pieces: list[Piece], said: list[str]) -> None:
+    frame = Frame("r", 1)
+    sooner, later = CLIENTS[client].stream(frame), CLIENTS[client].stream(frame)
+    for piece in (Started("i", "m"), *pieces):
+        assert sooner.feed(piece) == later.feed(piece)
+    for text in said:
+        assert sooner.text(text) == later.feed(TextPiece(text))
+    assert sooner.finish() == later.finish()

@@ -5,7 +5,7 @@ writes requests and reads answers.
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from kinference.shapes.answers import Answer, Frame, Piece
+from kinference.shapes.answers import Answer, Counts, Frame, Piece
 from kinference.shapes.concepts import Fields
 from kinference.shapes.ir import Json, Request
 from kinference.shapes.sse import Event, SseReader
@@ -31,6 +31,10 @@ class StreamParser(Protocol):
     is_over: bool
     """The last event was seen: nothing that follows counts."""
 
+    def text_of(self, event: Event) -> str:
+        """The text of an event that is nothing but more text, as nearly all are; "" of any other."""
+        ...
+
     def feed(self, event: Event) -> list[Piece]:
         """What one event means; one that cannot be read means nothing."""
         ...
@@ -39,9 +43,17 @@ class StreamParser(Protocol):
         """The stream has ended: what its end means."""
         ...
 
+    def counts(self) -> Counts:
+        """Usage that came along with text, and has been in no piece yet."""
+        ...
+
 
 class StreamEmitter(Protocol):
     """The client's stream, put together."""
+
+    def text(self, text: str) -> bytes:
+        """The same as to `feed` a piece of text, sooner."""
+        ...
 
     def feed(self, piece: Piece) -> bytes:
         """What one piece is, b"" where it is nothing now."""

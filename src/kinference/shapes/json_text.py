@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from kinference.shapes.ir import Json
 from kinference.shapes.scan import BadBody, decode, mend_surrogates
+
+T = TypeVar("T")
 
 _DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
@@ -27,6 +29,14 @@ def is_mended(text: bytes) -> bool:
 def dumps(value: object) -> bytes:
     """Encode on one line."""
     return _ENCODER.encode(value)
+
+
+def plain(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
+    """What a decoder of a narrow kind reads; None of whatever is of another."""
+    try:
+        return decoder.decode(text)
+    except msgspec.DecodeError:
+        return None
 
 
 def as_object(text: str) -> Json | None:

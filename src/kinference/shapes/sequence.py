@@ -30,6 +30,11 @@ class Sequencer:
         self._looks = 0
         self._held: list[Piece] = []
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is open and nothing is held back, so that whatever comes can be written."""
+        return self._open is None and not self._held
+
     def feed(self, piece: Piece) -> Iterator[Piece]:
         """What can be written now."""
         match piece:

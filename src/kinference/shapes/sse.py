@@ -48,6 +48,8 @@ class SseReader:
         buffer = self._buffer
         if not buffer and not self._after_cr and _is_plain(chunk):
             return self._plain(chunk)
+        if not (buffer or self._after_cr or self._at_start) and _is_one_by_crlf(chunk):
+            return [Event("", chunk[6:-4], chunk)]
         buffer += chunk
         if self._after_cr:
             self._scanned = int(buffer.startswith(b"\n"))
@@ -112,6 +114,12 @@ class SseReader:
 def _is_plain(chunk: bytes) -> bool:
     """Whether it is whole events and nothing else, ended as nearly all engines end them."""
     return chunk.endswith(b"\n\n") and not chunk.startswith(b"\n") and b"\r" not in chunk and b"\n\n\n" not in chunk
+
+
+def _is_one_by_crlf(chunk: bytes) -> bool:
+    """Whether it is one event of one line of data and nothing else, as Google ends them."""
+    last = len(chunk) - 4
+    return chunk.startswith(b"data: ") and chunk.find(b"\r") == last == chunk.find(b"\r\n\r\n") == chunk.find(b"\n") - 1
 
 
 def emit(event: str, data: bytes) -> bytes:

@@ -105,7 +105,7 @@ class StreamTranslation:
         """The client has had the last event."""
         self.is_failed = False
         """The destination itself reported an error."""
-        self.counts = Counts()
+        self._counts = Counts()
         self.content_pieces = 0
         """How many pieces carried content: an estimate of the tokens when no usage comes."""
 
@@ -113,6 +113,9 @@ class StreamTranslation:
         """What one event is to the client."""
         if self.is_ended:
             return b""
+        if self._is_started and (text := self._parser.text_of(event)):
+            self.content_pieces += 1
+            return self._emitter.text(text)
         written = self._write(self._parser.feed(event))
         return written + self._end() if self._parser.is_over and not self.is_ended else written
 
@@ -122,6 +125,11 @@ class StreamTranslation:
             return b""
         written = self._write(self._parser.close())
         return written + self._end()
+
+    @property
+    def counts(self) -> Counts:
+        """Usage so far."""
+        return self._counts.later(self._parser.counts())
 
     @property
     def is_whole(self) -> bool:
@@ -149,12 +157,12 @@ class StreamTranslation:
             if self._is_started:
                 return b""
             piece = replace(piece, model=piece.model or self._model)
-            self.counts = self.counts.later(piece.counts)
+            self._counts = self._counts.later(piece.counts)
         elif not self._is_started:
             begun = self._emitter.feed(Started(model=self._model))
         self._is_started = True
         if isinstance(piece, Counted):
-            self.counts = self.counts.later(piece.counts)
+            self._counts = self._counts.later(piece.counts)
         elif isinstance(piece, _CONTENT):
             self.content_pieces += 1
         return begun + self._emitter.feed(piece)

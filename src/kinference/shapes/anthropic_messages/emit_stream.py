@@ -49,6 +49,13 @@ class MessagesStreamEmitter:
         self._kind = ""  # of the open block; "" when none is
         self._blocks = 0
 
+    def text(self, text: str) -> bytes:
+        """The event for one more piece of text."""
+        if self._kind != "text" or not self._sequencer.is_idle:
+            return self.feed(TextPiece(text))
+        delta = b'"index":%d,"delta":{"type":"text_delta","text":%b}' % (self._blocks - 1, dumps(text))
+        return b'event: content_block_delta\ndata: {"type":"content_block_delta",%b}\n\n' % delta
+
     def feed(self, piece: Piece) -> bytes:
         """The events for one piece, b"" where it says nothing now."""
         return b"".join(map(self._written, self._sequencer.feed(piece)))

@@ -1,10 +1,14 @@
 """A stream of Messages events taken apart."""
 
 from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Counted,
+    Counts,
     Finished,
     Piece,
     ReasoningEnd,
@@ -16,11 +20,26 @@ from kinference.shapes.answers import (
 from kinference.shapes.anthropic_messages.answer import counts_of, finish_of
 from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json, Sealed
-from kinference.shapes.json_text import dumps, loads
+from kinference.shapes.json_text import dumps, loads, plain
 from kinference.shapes.openai_chat.answer import key_in, text_in
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
 from kinference.vocabulary import Api
+
+_NO_COUNTS: Final = Counts()
+
+
+class _TextDelta(msgspec.Struct):
+    type: Literal["text_delta"]
+    text: str
+
+
+class _TextEvent(msgspec.Struct):
+    type: Literal["content_block_delta"]
+    delta: _TextDelta
+
+
+_TEXT_EVENT: Final = msgspec.json.Decoder(_TextEvent)
 
 
 class MessagesStreamParser:
@@ -31,6 +50,15 @@ class MessagesStreamParser:
         self._thoughts: dict[int | None, list[str]] = {}  # the signature of each open one
         self.is_complete = False
         self.is_over = False
+
+    def text_of(self, event: Event) -> str:
+        """The text of a delta of text."""
+        found = plain(_TEXT_EVENT, event.data) if b'"text_delta"' in event.data else None
+        return "" if found is None else found.delta.text
+
+    def counts(self) -> Counts:
+        """Usage comes in events of its own."""
+        return _NO_COUNTS
 
     def feed(self, event: Event) -> list[Piece]:
         """What one event means."""

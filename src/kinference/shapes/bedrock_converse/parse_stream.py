@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Counted,
+    Counts,
     Failed,
     Finished,
     Piece,
@@ -17,7 +20,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.bedrock_converse.answer import counts_of, finish_of, inner
 from kinference.shapes.ir import Json
-from kinference.shapes.json_text import loads
+from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import key_in, text_in
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
@@ -31,6 +34,20 @@ _KINDS: Final = {
 }
 
 
+_NO_COUNTS: Final = Counts()
+
+
+class _TextDelta(msgspec.Struct):
+    text: str
+
+
+class _TextEvent(msgspec.Struct):
+    delta: _TextDelta
+
+
+_TEXT_EVENT: Final = msgspec.json.Decoder(_TextEvent)
+
+
 class ConverseStreamParser:
     """Fed events, gives pieces. Usage comes after the reason, and is the last."""
 
@@ -39,6 +56,15 @@ class ConverseStreamParser:
         self._thoughts: set[int | None] = set()
         self.is_complete = False
         self.is_over = False
+
+    def text_of(self, event: Event) -> str:
+        """The text of a delta of text."""
+        found = plain(_TEXT_EVENT, event.data) if event.event == "contentBlockDelta" else None
+        return "" if found is None else found.delta.text
+
+    def counts(self) -> Counts:
+        """Usage comes with an event of its own."""
+        return _NO_COUNTS
 
     def feed(self, event: Event) -> list[Piece]:
         """What one event means."""

@@ -37,15 +37,21 @@ class GeminiStreamEmitter:
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
         self._head: Json = {}
+        self._tail = b"}\r\n\r\n"  # of every response, from after its candidates
         self._calls: dict[int, tuple[ToolBegun, list[str]]] = {}
         self._counts = Counts()
         self._finish = Finish.STOP
+
+    def text(self, text: str) -> bytes:
+        """The event for one more piece of text."""
+        parts = b'[{"text":%b}]' % dumps(text)
+        return b'data: {"candidates":[{"content":{"role":"model","parts":%b},"index":0}]%b' % (parts, self._tail)
 
     def feed(self, piece: Piece) -> bytes:
         """The event for one piece, b"" where it says nothing now."""
         match piece:
             case TextPiece() | RefusalPiece():
-                return self._event(response([{"text": piece.text}], None))
+                return self.text(piece.text)
             case ReasoningPiece():
                 return self._event(response([{"text": piece.text, "thought": True}], None))
             case ToolBegun():
@@ -55,6 +61,7 @@ class GeminiStreamEmitter:
             case Started():
                 self._counts = self._counts.later(piece.counts)
                 self._head = {"modelVersion": piece.model, "responseId": piece.id or self._frame.id}
+                self._tail = b"," + dumps(self._head)[1:] + b"\r\n\r\n"
             case Counted():
                 self._counts = self._counts.later(piece.counts)
             case Finished():

@@ -1,10 +1,14 @@
 """A stream of generateContent responses taken apart: each brings what is new, and calls come whole."""
 
 from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Counted,
+    Counts,
     Finish,
     Finished,
     Piece,
@@ -16,10 +20,41 @@ from kinference.shapes.answers import (
 from kinference.shapes.failures import failure_of
 from kinference.shapes.gemini.answer import blocks_of, candidate_of, counts_of, finish_of, is_blocked
 from kinference.shapes.ir import Json, Reasoning, Text, ToolCall
-from kinference.shapes.json_text import loads
+from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import text_in
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
+
+_NO_USAGE: Final = msgspec.Raw(b"null")
+
+
+class _Part(msgspec.Struct):
+    """One that holds text alone: what else it could hold is not there, or null."""
+
+    text: str
+    thought: Literal[False] = False
+    functionCall: None = None  # noqa: N815 - as the API spells it
+
+
+class _Content(msgspec.Struct):
+    parts: tuple[_Part]
+
+
+class _Candidate(msgspec.Struct):
+    content: _Content
+    index: int = 0
+    finishReason: None = None  # noqa: N815 - as the API spells it
+    logprobsResult: None = None  # noqa: N815 - as the API spells it
+
+
+class _TextResponse(msgspec.Struct):
+    candidates: tuple[_Candidate]
+    usageMetadata: msgspec.Raw = _NO_USAGE  # noqa: N815 - as the API spells it
+    promptFeedback: None = None  # noqa: N815 - as the API spells it
+    error: None = None
+
+
+_TEXT_RESPONSE: Final = msgspec.json.Decoder(_TextResponse)
 
 
 class GeminiStreamParser:
@@ -30,8 +65,21 @@ class GeminiStreamParser:
         self._is_started = False
         self._calls = 0
         self._finish: Finish | None = None
+        self._usage = _NO_USAGE  # of the last piece of text
         self.is_complete = False
         self.is_over = False
+
+    def text_of(self, event: Event) -> str:
+        """The text of a response that brings nothing else; its usage is only looked at when it is asked for."""
+        found = plain(_TEXT_RESPONSE, event.data) if b'"text"' in event.data else None
+        if found is None or found.candidates[0].index:
+            return ""
+        self._usage = found.usageMetadata
+        return found.candidates[0].content.parts[0].text
+
+    def counts(self) -> Counts:
+        """The usage that came with the last piece of text."""
+        return counts_of(loads(self._usage))
 
     def feed(self, event: Event) -> list[Piece]:
         """What one event means."""
@@ -43,7 +91,10 @@ class GeminiStreamParser:
 
     def close(self) -> list[Piece]:
         """The stream has ended: why the model did."""
-        return [] if self._finish is None else [Finished(self._finish)]
+        if self._finish is None:
+            return []
+        held, self._usage = self.counts(), _NO_USAGE
+        return [*([Counted(held)] if held != Counts() else ()), Finished(self._finish)]
 
     def _response(self, body: Json) -> Iterator[Piece]:
         if isinstance(body.get("error"), dict):
@@ -65,6 +116,7 @@ class GeminiStreamParser:
                     yield ArgumentsPiece(self._calls, block.arguments)
                     self._calls += 1
         if isinstance(body.get("usageMetadata"), dict):
+            self._usage = _NO_USAGE
             yield Counted(counts_of(body["usageMetadata"]))
         self._end(candidate.get("finishReason"), is_refused=is_blocked(body))
 

@@ -36,11 +36,19 @@ class ChatStreamEmitter:
         self._finish = Finish.STOP
         self._silent: set[int] = set()  # calls without any arguments yet
 
+    def text(self, text: str) -> bytes:
+        """The event for one more piece of text."""
+        return b'data: %b"choices":[{"index":0,"delta":{"content":%b},"logprobs":null,"finish_reason":null}]%b' % (
+            self._head,
+            dumps(text),
+            self._tail,
+        )
+
     def feed(self, piece: Piece) -> bytes:
         """The event for one piece, b"" where it says nothing now."""
         match piece:
             case TextPiece():
-                return self._delta({"content": piece.text})
+                return self.text(piece.text)
             case ArgumentsPiece():
                 self._silent.discard(piece.call)
                 return self._call(piece.call, {"function": {"arguments": piece.text}})

@@ -1,11 +1,14 @@
 """A stream of Chat Completions chunks taken apart, from engines that agree on little but its outline."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Literal
+
+import msgspec
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Counted,
+    Counts,
     Finished,
     Piece,
     ReasoningPiece,
@@ -16,12 +19,40 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json
-from kinference.shapes.json_text import loads
+from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import arguments_of, call_id, counts_of, finish_of, text_in
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
 
 _DONE: Final = b"[DONE]"
+_NO_COUNTS: Final = Counts()
+
+
+class _Delta(msgspec.Struct):
+    """One that holds text alone: what else it could hold is not there, or null."""
+
+    content: str
+    refusal: None = None
+    reasoning: None = None
+    reasoning_content: None = None
+    tool_calls: None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta
+    index: int = 0
+    finish_reason: None = None
+    logprobs: None = None
+
+
+class _TextChunk(msgspec.Struct):
+    choices: tuple[_Choice]
+    usage: None = None
+    error: None = None
+    object: Literal["chat.completion.chunk", ""] = ""
+
+
+_TEXT_CHUNK: Final = msgspec.json.Decoder(_TextChunk)
 
 
 class ChatStreamParser:
@@ -35,6 +66,17 @@ class ChatStreamParser:
         self.is_complete = False
         """Either sign of a good end was seen: a finish reason, or `[DONE]`."""
         self.is_over = False
+
+    def text_of(self, event: Event) -> str:
+        """The text of a chunk that holds nothing else."""
+        if b'"content":"' not in event.data or (chunk := plain(_TEXT_CHUNK, event.data)) is None:
+            return ""
+        [choice] = chunk.choices
+        return "" if choice.index else choice.delta.content
+
+    def counts(self) -> Counts:
+        """Usage comes in chunks of its own."""
+        return _NO_COUNTS
 
     def feed(self, event: Event) -> list[Piece]:
         """What one event means."""

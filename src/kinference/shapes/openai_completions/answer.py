@@ -45,18 +45,24 @@ class CompletionStreamEmitter:
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
         self._errors = ChatStreamEmitter(frame)
-        self._head: Json = {}
+        self._head = b""  # of every chunk, up to its choices
+        self._tail = b',"usage":null}\n\n' if frame.wants_usage else b"}\n\n"
         self._counts = Counts()
         self._finish = Finish.STOP
+
+    def text(self, text: str) -> bytes:
+        """The event for one more piece of text."""
+        choice = b'{"index":0,"text":%b,"logprobs":null,"finish_reason":null}' % dumps(text)
+        return b'data: %b"choices":[%b]%b' % (self._head, choice, self._tail)
 
     def feed(self, piece: Piece) -> bytes:
         """The event for one piece, b"" where it says nothing now."""
         match piece:
             case TextPiece() | RefusalPiece():
-                return self._chunk([_choice(piece.text, None)])
+                return self.text(piece.text)
             case Started():
                 self._counts = self._counts.later(piece.counts)
-                self._head = _head(piece.id, piece.model, self._frame)
+                self._head = dumps(_head(piece.id, piece.model, self._frame))[:-1] + b","
             case Counted():
                 self._counts = self._counts.later(piece.counts)
             case Finished():
@@ -67,8 +73,11 @@ class CompletionStreamEmitter:
 
     def finish(self) -> bytes:
         """The reason, the usage where it was asked for, and the mark of the end."""
-        last = self._chunk([_choice("", _REASONS.get(self._finish, "stop"))])
-        usage = self._chunk([], usage_of(self._counts)) if self._frame.wants_usage else b""
+        choice = dumps(_choice("", _REASONS.get(self._finish, "stop")))
+        last = b'data: %b"choices":[%b]%b' % (self._head, choice, self._tail)
+        usage = b""
+        if self._frame.wants_usage:
+            usage = b'data: %b"choices":[],"usage":%b}\n\n' % (self._head, dumps(usage_of(self._counts)))
         return last + usage + emit("", b"[DONE]")
 
     def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:
@@ -78,9 +87,3 @@ class CompletionStreamEmitter:
     def keep_alive(self) -> bytes:
         """Says that the stream lives."""
         return self._errors.keep_alive()
-
-    def _chunk(self, choices: list[Json], usage: Json | None = None) -> bytes:
-        chunk = {**self._head, "choices": choices}
-        if self._frame.wants_usage:
-            chunk["usage"] = usage
-        return b"data: " + dumps(chunk) + b"\n\n"

@@ -36,6 +36,15 @@ class ResponsesStreamEmitter:
         self._finish = Finish.STOP
         self._events = 0
 
+    def text(self, text: str) -> bytes:
+        """The event for one more piece of text."""
+        if type(self._open) is not TextItem or not self._sequencer.is_idle:
+            return self.feed(TextPiece(text))
+        number, self._events = self._events, self._events + 1
+        members = b'"sequence_number":%d,"output_index":%d,%b' % (number, len(self._output), self._open.extended(text))
+        name = b"response.output_text.delta"
+        return b'event: %b\ndata: {"type":"%b",%b}\n\n' % (name, name, members)
+
     def feed(self, piece: Piece) -> bytes:
         """The events for one piece, b"" where it says nothing now."""
         return b"".join(map(self._written, self._sequencer.feed(piece)))

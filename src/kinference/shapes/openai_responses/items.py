@@ -5,6 +5,7 @@ from typing import Final, Protocol, TypeAlias
 from msgspec.structs import replace
 
 from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
+from kinference.shapes.json_text import dumps
 from kinference.shapes.openai_responses.answer import call_item, message_item, reasoning_item, text_part
 
 Events: TypeAlias = list[tuple[str, Json]]
@@ -40,6 +41,11 @@ class TextItem:
     def __init__(self, suffix: str) -> None:
         self._id = f"msg_{suffix}"
         self._pieces: list[str] = []
+
+    def extended(self, text: str) -> bytes:
+        """The members of the one event that `grown` gives, written."""
+        self._pieces.append(text)
+        return b'"item_id":"%b","content_index":0,"delta":%b,"logprobs":[]' % (self._id.encode(), dumps(text))
 
     def begun(self) -> Events:
         started = message_item(self._id, [], "in_progress")

@@ -1,11 +1,14 @@
 """A stream of Responses events taken apart. What came in pieces is not taken again from the events that repeat it."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Final, Literal
+
+import msgspec
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Counted,
+    Counts,
     Finished,
     Piece,
     ReasoningEnd,
@@ -17,7 +20,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json, Reasoning, Refusal, Text, ToolCall
-from kinference.shapes.json_text import loads
+from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import counts_of, key_in, text_in
 from kinference.shapes.openai_responses.answer import finish_of, read_item
 from kinference.shapes.scan import BadBody
@@ -33,6 +36,21 @@ _ARGUMENTS = ("response.function_call_arguments.delta", "response.custom_tool_ca
 _CALLS = ("function_call", "custom_tool_call")
 
 
+_NO_COUNTS: Final = Counts()
+
+
+class _TextEvent(msgspec.Struct):
+    """One of text without more; `logprobs` holds nothing."""
+
+    type: Literal["response.output_text.delta"]
+    delta: str
+    output_index: int = 0
+    logprobs: tuple[()] | None = None
+
+
+_TEXT_EVENT: Final = msgspec.json.Decoder(_TextEvent)
+
+
 class ResponsesStreamParser:
     """Fed events, gives pieces."""
 
@@ -41,6 +59,18 @@ class ResponsesStreamParser:
         self._heard: set[int | None] = set()  # items of which pieces have come
         self.is_complete = False
         self.is_over = False
+
+    def text_of(self, event: Event) -> str:
+        """The text of a delta of text."""
+        found = plain(_TEXT_EVENT, event.data) if b'"response.output_text.delta"' in event.data else None
+        if found is None:
+            return ""
+        self._heard.add(found.output_index)
+        return found.delta
+
+    def counts(self) -> Counts:
+        """Usage comes with the end."""
+        return _NO_COUNTS
 
     def feed(self, event: Event) -> list[Piece]:
         """What one event means."""
