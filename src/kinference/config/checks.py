@@ -10,6 +10,8 @@ from kinference.config.schema import Config, ModelRoute
 from kinference.core.policies import make_policy
 from kinference.errors import ConfigError
 from kinference.ids import ObjectRef
+from kinference.shapes.sigv4 import region_of
+from kinference.vocabulary import Api
 
 Check = Callable[[Config], Iterator[ConfigError]]
 
@@ -82,6 +84,19 @@ def backends_lead_somewhere(config: Config) -> Iterator[ConfigError]:
             )
         if backend.api_key is not None and backend.base_url is None:
             yield ConfigError(f"{path}.api_key", "goes with base_url only", "write base_url, or take api_key out")
+
+
+def requests_can_be_signed(config: Config) -> Iterator[ConfigError]:
+    for place, backend in enumerate(config.backends):
+        path = f"backends[{place}].aws"
+        if backend.aws is None:
+            continue
+        if backend.base_url is None or backend.api_key is not None:
+            yield ConfigError(path, "goes with base_url and without api_key", "write base_url, and one of the two")
+        elif backend.api is not Api.BEDROCK_CONVERSE:
+            yield ConfigError(path, f"signs nothing for {backend.api.value}", "write api: bedrock_converse")
+        elif backend.aws.region is None and not region_of(backend.base_url.host):
+            yield ConfigError(f"{path}.region", "missing; base_url names none", "write the region to sign for")
 
 
 def backends_name_models(config: Config) -> Iterator[ConfigError]:
@@ -169,6 +184,7 @@ CHECKS: tuple[Check, ...] = (
     pools_have_endpoints,
     engine_urls_have_no_version,
     backends_lead_somewhere,
+    requests_can_be_signed,
     backends_name_models,
     targets_exist,
     routes_lead_somewhere,

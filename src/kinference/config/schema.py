@@ -120,6 +120,18 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
+class AwsCredentials:
+    """What signs requests to Amazon Bedrock."""
+
+    access_key_id: Secret = field(metadata=about("Id of the access key."))
+    secret_access_key: Secret = field(metadata=about("The access key itself, which is never sent."))
+    session_token: Secret | None = field(
+        default=None, metadata=about("Token of temporary credentials; absent: they are for good.")
+    )
+    region: Name | None = field(default=None, metadata=about("Region to sign for; absent: what base_url says."))
+
+
+@dataclass(frozen=True, slots=True)
 class Backend:
     """One off-cluster provider. Where it is and its credential stay with the gateway."""
 
@@ -135,6 +147,9 @@ class Backend:
     )
     base_url: Url | None = field(default=None, metadata=about("URL of the provider: this, provider or route."))
     api_key: Secret | None = field(default=None, metadata=about("Its credential; goes with base_url."))
+    aws: AwsCredentials | None = field(
+        default=None, metadata=about("Credentials that sign requests in place of an api_key; goes with base_url.")
+    )
     provider: Name | None = field(
         default=None, metadata=about("Name of a provider record of the control plane: this, route or base_url.")
     )

@@ -1,7 +1,9 @@
 """From a provider's record and a model to all that a call needs, at the moment of asking."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
 from kinference.control.catalogue import Provider
 from kinference.control.errors import StoreFailed, Unmet
@@ -9,6 +11,11 @@ from kinference.control.provider_types import TYPES, Auth, Family, ProviderType,
 from kinference.control.store.sealing import Sealed
 from kinference.control.vertex import check_path_model, first, vertex_route
 from kinference.errors import InvalidArgument
+from kinference.shapes.sigv4 import AwsKeys, region_of
+
+AWS_REGION_KEYS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+AWS_ACCESS_KEY, AWS_SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
+AWS_TOKEN, AWS_BEARER_KEY = "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"
 
 Reveal = Callable[[Sealed | str, str], str]
 """A stored credential and its place to the secret itself. Raises StoreFailed, or Unmet for a reference to nothing."""
@@ -90,6 +97,44 @@ def _credential(provider: Provider, kind: ProviderType, reveal: Reveal) -> str:
         wanted = f"; set {kind.credential_keys[0]}" if kind.credential_keys else ""
         raise InvalidArgument(f"provider '{provider.name}' has no usable API key credential{wanted}")
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class AwsRecord:
+    """What a record tells of Amazon Bedrock beside a URL: a bearer token, or keys to sign with; and the region."""
+
+    base_url: str
+    bearer: str = field(default="", repr=False)
+    keys: AwsKeys | None = None
+
+
+def resolve_aws(provider: Provider, reveal: Reveal) -> AwsRecord:
+    """A record of Bedrock for callers of Converse. Raises InvalidArgument, Unmet or StoreFailed."""
+    kind = inference_type(provider)
+    if kind.family is not Family.BEDROCK:
+        raise InvalidArgument(f"provider '{provider.name}' is of type {kind.name}; bedrock_converse needs aws-bedrock")
+    region = first(provider.config, AWS_REGION_KEYS).strip()
+    if region and re.fullmatch(r"[a-z0-9-]+", region) is None:
+        raise InvalidArgument(f"provider '{provider.name}' names a region that is none; write one like us-east-1")
+    base_url = first(provider.config, kind.base_url_keys).strip()
+    if not base_url and not region:
+        wanted = f"{kind.base_url_keys[0]} or {AWS_REGION_KEYS[0]}"
+        raise InvalidArgument(f"provider '{provider.name}' names no place; set {wanted} in its config")
+    base_url = base_url or f"https://bedrock-runtime.{region}.amazonaws.com"
+
+    def secret(key: str) -> str:
+        held = provider.credentials.get(key)
+        return "" if held is None else reveal(held, place_of(provider.name, key)).strip()
+
+    if bearer := secret(AWS_BEARER_KEY):
+        return AwsRecord(base_url, bearer)
+    access, key = secret(AWS_ACCESS_KEY), secret(AWS_SECRET_KEY)
+    if not access or not key:
+        wanted = f"{AWS_ACCESS_KEY} and {AWS_SECRET_KEY}, or {AWS_BEARER_KEY}"
+        raise InvalidArgument(f"provider '{provider.name}' has no usable credential; set {wanted}")
+    if not region and not region_of(urlsplit(base_url).hostname or ""):
+        raise InvalidArgument(f"provider '{provider.name}' names no region; set {AWS_REGION_KEYS[0]} in its config")
+    return AwsRecord(base_url, keys=AwsKeys(access, key, secret(AWS_TOKEN), region))
 
 
 def _on_vertex(resolved: Resolved, config: Mapping[str, str]) -> Resolved:

@@ -9,7 +9,7 @@ from kinference.control.bundle import Bundle, BundledRoute, LeftOut, bundled
 from kinference.control.catalogue import Catalogue, Provider, Route
 from kinference.control.credentials import Credentials
 from kinference.control.errors import Missing, Referred, StoreFailed, Unmet
-from kinference.control.providers import Resolved, resolve
+from kinference.control.providers import AwsRecord, Resolved, resolve, resolve_aws
 from kinference.control.verify import ValidatedEndpoint, Verifier
 from kinference.errors import InvalidArgument
 from kinference.observe.metrics import CONTROL_LEFT_OUT, Metrics
@@ -118,6 +118,10 @@ class Routes:
     def resolved(self, provider: Provider, model_id: str) -> Resolved:
         """A provider as it is now, for one model. Raises InvalidArgument, Unmet or StoreFailed."""
         return resolve(provider, model_id, self._credentials.reveal)
+
+    def resolved_aws(self, provider: Provider) -> AwsRecord:
+        """A provider of Bedrock's as it is now. Raises InvalidArgument, Unmet or StoreFailed."""
+        return resolve_aws(provider, self._credentials.reveal)
 
     def _bundled(self, route: Route, providers: dict[str, Provider]) -> BundledRoute | LeftOut:
         provider = providers.get(route.provider_name)

@@ -24,6 +24,7 @@ PUBLISHERS = (
 )
 """Whose a model is, by how its name begins."""
 
+_ANTHROPIC_MODELS, _OPENAPI = "/publishers/anthropic/models", "/endpoints/openapi"
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _REGION = re.compile(r"[a-z]+(-[a-z]+[0-9]+)?")
 _HOST = re.compile(r"([a-z0-9-]+-)?aiplatform(\.(us|eu)\.rep)?\.googleapis\.com")
@@ -49,13 +50,18 @@ def vertex_route(config: Mapping[str, str], base_url: str, model_id: str) -> Ver
         if base_url:
             raise InvalidArgument("a Vertex AI base URL cannot be set for Anthropic models; take it out of the record")
         host = f"https://{_host(_region(config))}"
-        base = f"{host}/v1/{place}/publishers/anthropic/models"
+        base = f"{host}/v1/{place}{_ANTHROPIC_MODELS}"
         return VertexRoute(base, "anthropic_messages", model_id, model_in_path=True, path_override=":rawPredict")
     if base_url:
         _check_override(base_url)
-    base = base_url or f"https://{_host(_region(config))}/v1beta1/{place}/endpoints/openapi"
+    base = base_url or f"https://{_host(_region(config))}/v1beta1/{place}{_OPENAPI}"
     named = f"{publisher}/{model_id}" if publisher else model_id
     return VertexRoute(base, "openai_chat_completions", named, model_in_path=False, path_override="/chat/completions")
+
+
+def root_of(base_url: str) -> str:
+    """The project and location alone, under which every API of Vertex has a path of its own."""
+    return base_url.removesuffix(_ANTHROPIC_MODELS).removesuffix(_OPENAPI)
 
 
 def check_path_model(model_id: str) -> None:

@@ -12,6 +12,7 @@ from kinference.gateway import headers
 from kinference.ids import Address, ObjectRef
 from kinference.ports import Headers, LocalTarget, ProviderTarget
 from kinference.shapes.paths import path_to
+from kinference.shapes.sigv4 import AwsKeys
 from kinference.vocabulary import Api
 from kinference.wire.exchange import header
 
@@ -37,6 +38,8 @@ class BackendRoute:
     base_url: str
     api_key: str = field(repr=False)
     api: Api
+    aws: AwsKeys | None = None
+    """Signs the requests, where no key goes with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ class Leg(msgspec.Struct, frozen=True):
     is_provider: bool = False
     secret: str = ""
     """Our credential there, so that an answer that repeats it can be cleaned; "" when there is none."""
+    aws: AwsKeys | None = None
+    """Signs the request once its body is known."""
 
     def __repr__(self) -> str:
         return f"Leg({self.name!r})"  # neither the secret nor the fields, which carry it too
@@ -126,7 +131,9 @@ def _provider_leg(destination: ProviderTarget, backend: BackendRoute, inbound: I
     fields = (*headers.to_provider(received, inbound.request_id), *_credential(backend, inbound.headers))
     target = _with_query(join_path(base.path, path), query)
     api = inbound.api if backend.api.speaks(inbound.api) else backend.api
-    return Leg(str(backend.ref), f"{base.scheme}://{base.netloc}", target, fields, api, True, backend.api_key)
+    aws = backend.aws
+    secret = aws.session_token if aws is not None else backend.api_key
+    return Leg(str(backend.ref), f"{base.scheme}://{base.netloc}", target, fields, api, True, secret, aws)
 
 
 def _credential(backend: BackendRoute, received: Headers) -> Headers:

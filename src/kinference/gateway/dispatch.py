@@ -42,12 +42,14 @@ from kinference.ports import (
 )
 from kinference.shapes import detect, patch
 from kinference.shapes.scan import BadBody
+from kinference.shapes.sigv4 import Signable, signature
 from kinference.shapes.translate import Way
 from kinference.vocabulary import AbortReason, Api, Loss
 
 _log = logging.getLogger(__name__)
 
 _STREAMS_USAGE_ON_REQUEST = frozenset({Api.OPENAI_CHAT, Api.OPENAI_COMPLETIONS})
+AWS_SERVICE = "bedrock"
 _UNREACHABLE_STATUS = 502
 """Reported for a destination that gave no status of its own."""
 _SLOW_STATUS = 504
@@ -217,7 +219,11 @@ class Dispatch:
         return (asking,), asking is not whole
 
     async def _send(self, leg: Leg, body: Sequence[bytes], ticket: Ticket) -> UpstreamAnswer | _Failure:
-        request = UpstreamRequest("POST", leg.origin, leg.target, leg.headers, body, self._options.timeouts)
+        fields = leg.headers
+        if leg.aws is not None:
+            signable = Signable("POST", leg.origin, leg.target, body)
+            fields = (*fields, *signature(signable, leg.aws, AWS_SERVICE, self._outside.clock.wall()))
+        request = UpstreamRequest("POST", leg.origin, leg.target, fields, body, self._options.timeouts)
         sent_at = self._outside.clock.now()
         ticket.is_dispatched = True
         try:

@@ -11,6 +11,7 @@ from kinference.control.routes import Routes
 from kinference.errors import InvalidArgument
 from kinference.runtime.followed_backends import Place, Resolver, Unresolved
 from kinference.sandbox.polling import FetchedBundle, NoBundle
+from kinference.vocabulary import Api
 
 
 class RecordSource:
@@ -34,6 +35,9 @@ class RecordSource:
             if provider is None:
                 raise Unresolved("there is no such record; create it with: kinference provider create")
             try:
+                if backend.api is Api.BEDROCK_CONVERSE:
+                    aws = self._routes.resolved_aws(provider)
+                    return Place(aws.base_url, aws.bearer, aws.keys)
                 found = self._routes.resolved(provider, next(iter(backend.models.values()), ""))
             except (InvalidArgument, Unmet, StoreFailed) as error:
                 raise Unresolved(str(error)) from error

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random, SystemRandom
 
-from kinference.config.schema import Config
+from kinference.config.schema import AwsCredentials, Config
 from kinference.core.fleet import Fleet
 from kinference.core.pick import Router
 from kinference.core.policy import Rulebook
@@ -31,6 +31,7 @@ from kinference.runtime.planes import Plane
 from kinference.runtime.rules import apply, routing_rules
 from kinference.runtime.views import decision_views, endpoint_views
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
+from kinference.shapes.sigv4 import AwsKeys
 from kinference.wire.access import Access, Token
 from kinference.wire.exchange import Handler, HttpServer
 from kinference.wire.rpc import RpcService
@@ -149,11 +150,22 @@ def backend_routes(config: Config) -> Mapping[ObjectRef, BackendRoute]:
     """URL and credential of every backend that has its own."""
     return {
         backend.ref: BackendRoute(
-            backend.ref, str(backend.base_url), backend.api_key.reveal() if backend.api_key else "", backend.api
+            backend.ref,
+            str(backend.base_url),
+            backend.api_key.reveal() if backend.api_key else "",
+            backend.api,
+            _aws_keys(backend.aws),
         )
         for backend in config.backends
         if backend.base_url is not None
     }
+
+
+def _aws_keys(aws: AwsCredentials | None) -> AwsKeys | None:
+    if aws is None:
+        return None
+    token = aws.session_token.reveal() if aws.session_token else ""
+    return AwsKeys(aws.access_key_id.reveal(), aws.secret_access_key.reveal(), token, aws.region or "")
 
 
 def build_admin(parts: Parts, control: Control | None, unready_reason: Callable[[], str | None]) -> Admin:

@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from kinference.config.schema import Backend, Config
+from kinference.control.vertex import root_of
 from kinference.gateway.backends import BackendRoute
 from kinference.ids import ObjectRef, Seconds
+from kinference.shapes.sigv4 import AwsKeys
+from kinference.vocabulary import Api
 
 POLL: Seconds = 5.0
 """How soon a change made by another process is seen; our own are seen at once."""
 
+_VERTEX = (Api.VERTEX_ANTHROPIC, Api.VERTEX_GEMINI, Api.VERTEX_OPENAI)
 _log = logging.getLogger(__name__)
 
 
@@ -27,6 +31,7 @@ class Place:
 
     base_url: str
     api_key: str = field(repr=False)
+    aws: AwsKeys | None = None
 
 
 Resolver: TypeAlias = Callable[[Backend], Place]
@@ -100,7 +105,8 @@ class FollowedBackends:
         except Unresolved as error:
             troubles[backend.ref] = str(error)
             return self._resolved.get(backend.ref)
-        return BackendRoute(backend.ref, place.base_url, place.api_key.strip(), backend.api)
+        base_url = root_of(place.base_url) if backend.api in _VERTEX else place.base_url
+        return BackendRoute(backend.ref, base_url, place.api_key.strip(), backend.api, place.aws)
 
     def _tell(self, troubles: Mapping[ObjectRef, str]) -> None:
         for backend in self._backends:

@@ -41,6 +41,8 @@ def backend_specs(config: Config) -> tuple[BackendSpec, ...]:
 def _revision(backend: Backend) -> str:
     """Tells that the URL or the key changed, and nothing of what they are."""
     key = backend.api_key.reveal() if backend.api_key else ""
+    if (aws := backend.aws) is not None:
+        key = f"{aws.access_key_id.reveal()} {aws.secret_access_key.reveal()} {aws.region}"
     return blake2b(f"{backend.base_url} {key}".encode(), digest_size=8).hexdigest()
 
 

@@ -139,3 +139,30 @@ def test_what_is_probably_not_meant_is_pointed_out(backend: str, line: str) -> N
 def test_a_version_that_base_url_names_is_as_it_should_be(path: str) -> None:
     backend = BACKEND.replace("api:", f"{path}api:").replace("https://h", "https://h/v1")
     assert advice(parse(backend, ENVIRON), {}) == []
+
+
+AWS = "aws: {access_key_id: '${A}', secret_access_key: '${A}'"
+
+
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        ("api: bedrock_converse, base_url: 'https://h', api_key: '${A}', " + AWS + "}", "goes with base_url and"),
+        ("api: bedrock_converse, provider: x, " + AWS + "}", "goes with base_url and"),
+        ("api: openai_chat, base_url: 'https://h', " + AWS + "}", "signs nothing"),
+        ("api: bedrock_converse, base_url: 'https://h', " + AWS + "}", "base_url names none"),
+    ],
+)
+def test_keys_that_cannot_sign_are_told(rest: str, told: str) -> None:
+    assert any(told in problem for problem in problems("backends: [{name: b, models: {m: n}, " + rest + "}]"))
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "base_url: 'https://h', " + AWS + ", region: us-east-1}",
+        "base_url: 'https://bedrock-runtime.us-east-1.amazonaws.com', " + AWS + "}",
+    ],
+)
+def test_keys_with_a_region_can_sign(rest: str) -> None:
+    parse("backends: [{name: b, api: bedrock_converse, models: {m: n}, " + rest + "}]", {"A": "a"})

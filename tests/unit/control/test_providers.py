@@ -3,9 +3,10 @@ import pytest
 from kinference.control.catalogue import Provider
 from kinference.control.errors import StoreFailed, Unmet
 from kinference.control.provider_types import Auth
-from kinference.control.providers import resolve
+from kinference.control.providers import resolve, resolve_aws
 from kinference.control.store.sealing import Sealed
 from kinference.errors import InvalidArgument
+from kinference.shapes.sigv4 import AwsKeys
 
 
 def reveal(stored: Sealed | str, place: str) -> str:
@@ -117,3 +118,38 @@ def test_a_broken_seal_is_not_taken_for_a_missing_credential() -> None:
 
     with pytest.raises(StoreFailed):
         resolve(record(), "m", broken)
+
+
+AWS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "hidden"}
+
+
+def test_a_record_of_bedrock_signs_for_its_region() -> None:
+    found = resolve_aws(record("aws-bedrock", {**AWS, "AWS_SESSION_TOKEN": "while"}, AWS_REGION=" eu-west-1 "), reveal)
+    assert found.base_url == "https://bedrock-runtime.eu-west-1.amazonaws.com"
+    assert found.keys == AwsKeys("AKID", "hidden", "while", "eu-west-1")
+    assert "hidden" not in repr(found)
+    own = "https://bedrock-runtime.us-east-1.amazonaws.com"
+    found = resolve_aws(record("aws-bedrock", AWS, BEDROCK_BASE_URL=own), reveal)
+    assert (found.base_url, found.keys) == (own, AwsKeys("AKID", "hidden"))
+
+
+def test_a_record_of_bedrock_may_hold_a_bearer_token() -> None:
+    found = resolve_aws(record("aws-bedrock", {"AWS_BEARER_TOKEN_BEDROCK": "b"}, AWS_REGION="us-east-1"), reveal)
+    assert (found.bearer, found.keys) == ("b", None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "credentials", "config", "told"),
+    [
+        ("openai", AWS, {}, "needs aws-bedrock"),
+        ("aws-bedrock", AWS, {}, "names no place"),
+        ("aws-bedrock", AWS, {"AWS_REGION": "a/b"}, "region that is none"),
+        ("aws-bedrock", {}, {"AWS_REGION": "us-east-1"}, "no usable credential"),
+        ("aws-bedrock", AWS, {"BEDROCK_BASE_URL": "https://proxy.test"}, "names no region"),
+    ],
+)
+def test_what_a_record_of_bedrock_lacks_is_told(
+    kind: str, credentials: dict[str, str], config: dict[str, str], told: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=told):
+        resolve_aws(record(kind, credentials, **config), reveal)

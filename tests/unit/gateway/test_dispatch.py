@@ -17,7 +17,7 @@ from kinference.errors import (
 )
 from kinference.gateway.access_log import Record
 from kinference.gateway.auth import Caller
-from kinference.gateway.backends import Inbound
+from kinference.gateway.backends import BackendRoute, Inbound
 from kinference.gateway.dispatch import Delivery, Dispatch, Order
 from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import BodyLimits, HeldBody
@@ -25,6 +25,7 @@ from kinference.gateway.options import GatewayOptions
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import ObjectRef, ResponseId
 from kinference.ports import PickResult, ProviderTarget, PushMetadata
+from kinference.shapes.sigv4 import AwsKeys, Signable, signature
 from kinference.vocabulary import AbortReason, Api, Outcome, QosClass
 from tests.unit.gateway.fakes import (
     CUT,
@@ -378,3 +379,15 @@ async def test_j8_our_credential_is_taken_out_of_a_streamed_error_too() -> None:
     told = b'data: {"error":{"message":"bad ' + PROVIDER_KEY.encode() + b'","type":"invalid_request_error"}}\n\n'
     run = Run(World(FakePicker(PROVIDER), FakeUpstream(FakeAnswer(200, EVENTS, (told,)))), STREAMING)
     assert PROVIDER_KEY.encode() not in (await run.error()).body
+
+
+async def test_what_goes_to_bedrock_is_signed_over_the_body_that_is_sent() -> None:
+    keys = AwsKeys("AKID", "hidden", "while", "us-east-1")
+    place = BackendRoute(PROVIDER.backend, "https://bedrock-runtime.us-east-1.amazonaws.com", "", Api.OPENAI_CHAT, keys)
+    world = World(FakePicker(PROVIDER), FakeUpstream(FakeAnswer(200, EVENTS, (b"data: [DONE]\n\n",))))
+    world.directory = replace(world.directory, resolve={PROVIDER.backend: place}.get)
+    await Run(world, STREAMING).delivery()
+    request = world.upstream.requests[-1]
+    signable = Signable("POST", request.origin, request.target, request.body)
+    assert list(request.headers[-3:]) == signature(signable, keys, "bedrock", 100.0)
+    assert b"include_usage" in world.upstream.body

@@ -8,10 +8,12 @@ import pytest
 from kinference.config.schema import Backend, Config
 from kinference.config.values import Name, Url
 from kinference.control.registry import ProviderChange
+from kinference.gateway.backends import BackendRoute
 from kinference.ids import ObjectRef
 from kinference.observe.metrics import Metrics
 from kinference.runtime.clock import SystemClock
 from kinference.runtime.control import Control, control_plane
+from kinference.shapes.sigv4 import AwsKeys
 from kinference.vocabulary import Api
 
 REF = ObjectRef("default", "cloud")
@@ -85,3 +87,31 @@ async def test_a_used_provider_is_known_by_its_users(control: Control) -> None:
     assert control.backends.users_of("p") == []
     await control.backends.refresh()
     assert control.backends.get(REF) is None
+
+
+async def backend_on(control: Control, api: Api, change: ProviderChange) -> BackendRoute:
+    """The route of a backend that a new record gives."""
+    control.backends.configure(Config(backends=(Backend(Name("cloud"), api, {"m": "claude-x"}, provider=Name("p")),)))
+    await control.registry.create("p", change, "test")
+    await control.backends.refresh()
+    route = control.backends.get(REF)
+    assert route is not None
+    return route
+
+
+async def test_a_backend_on_bedrock_signs_with_its_records_keys(control: Control) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "hidden"}
+    change = ProviderChange("aws-bedrock", keys, config={"AWS_REGION": "us-east-1"})
+    route = await backend_on(control, Api.BEDROCK_CONVERSE, change)
+    assert (route.base_url, route.api_key) == ("https://bedrock-runtime.us-east-1.amazonaws.com", "")
+    assert route.aws == AwsKeys("AKID", "hidden", "", "us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("api", "version"), [(Api.VERTEX_ANTHROPIC, "v1"), (Api.VERTEX_GEMINI, "v1"), (Api.VERTEX_OPENAI, "v1")]
+)
+async def test_a_backend_on_vertex_has_the_projects_place_as_its_base(control: Control, api: Api, version: str) -> None:
+    config = {"VERTEX_AI_PROJECT": "our-project", "VERTEX_AI_REGION": "us-east5"}
+    route = await backend_on(control, api, ProviderChange("vertex", {"VERTEX_AI_TOKEN": "t"}, config=config))
+    place = "projects/our-project/locations/us-east5"
+    assert (route.base_url, route.api_key) == (f"https://us-east5-aiplatform.googleapis.com/{version}/{place}", "t")
