@@ -10,7 +10,7 @@ from kinference.config.schema import Config, ModelRoute
 from kinference.core.policies import make_policy
 from kinference.errors import ConfigError
 from kinference.ids import ObjectRef
-from kinference.shapes.sigv4 import region_of
+from kinference.shapes.hosts import region_of
 from kinference.vocabulary import Api
 
 Check = Callable[[Config], Iterator[ConfigError]]

@@ -11,7 +11,8 @@ from kinference.control.provider_types import TYPES, Auth, Family, ProviderType,
 from kinference.control.store.sealing import Sealed
 from kinference.control.vertex import check_path_model, first, vertex_route
 from kinference.errors import InvalidArgument
-from kinference.shapes.sigv4 import AwsKeys, region_of
+from kinference.shapes.hosts import region_of
+from kinference.wire.sigv4 import AwsKeys
 
 AWS_REGION_KEYS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 AWS_ACCESS_KEY, AWS_SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"

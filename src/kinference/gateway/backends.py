@@ -12,9 +12,9 @@ from kinference.gateway import headers
 from kinference.ids import Address, ObjectRef
 from kinference.ports import Headers, LocalTarget, ProviderTarget
 from kinference.shapes.paths import path_to
-from kinference.shapes.sigv4 import AwsKeys
 from kinference.vocabulary import Api
 from kinference.wire.exchange import header
+from kinference.wire.sigv4 import AwsKeys
 
 ANTHROPIC_VERSION = b"2023-06-01"
 """Sent to Anthropic where the client named none."""

@@ -42,9 +42,9 @@ from kinference.ports import (
 )
 from kinference.shapes import detect, patch
 from kinference.shapes.scan import BadBody
-from kinference.shapes.sigv4 import Signable, signature
 from kinference.shapes.translate import Way
 from kinference.vocabulary import AbortReason, Api, Loss
+from kinference.wire.sigv4 import Signable, signature
 
 _log = logging.getLogger(__name__)
 

@@ -31,10 +31,10 @@ from kinference.runtime.planes import Plane
 from kinference.runtime.rules import apply, routing_rules
 from kinference.runtime.views import decision_views, endpoint_views
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
-from kinference.shapes.sigv4 import AwsKeys
 from kinference.wire.access import Access, Token
 from kinference.wire.exchange import Handler, HttpServer
 from kinference.wire.rpc import RpcService
+from kinference.wire.sigv4 import AwsKeys
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from kinference.config.schema import Backend, Config
 from kinference.control.vertex import root_of
 from kinference.gateway.backends import BackendRoute
 from kinference.ids import ObjectRef, Seconds
-from kinference.shapes.sigv4 import AwsKeys
 from kinference.vocabulary import Api
+from kinference.wire.sigv4 import AwsKeys
 
 POLL: Seconds = 5.0
 """How soon a change made by another process is seen; our own are seen at once."""

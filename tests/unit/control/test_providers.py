@@ -6,7 +6,7 @@ from kinference.control.provider_types import Auth
 from kinference.control.providers import resolve, resolve_aws
 from kinference.control.store.sealing import Sealed
 from kinference.errors import InvalidArgument
-from kinference.shapes.sigv4 import AwsKeys
+from kinference.wire.sigv4 import AwsKeys
 
 
 def reveal(stored: Sealed | str, place: str) -> str:

@@ -25,8 +25,8 @@ from kinference.gateway.options import GatewayOptions
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import ObjectRef, ResponseId
 from kinference.ports import PickResult, ProviderTarget, PushMetadata
-from kinference.shapes.sigv4 import AwsKeys, Signable, signature
 from kinference.vocabulary import AbortReason, Api, Outcome, QosClass
+from kinference.wire.sigv4 import AwsKeys, Signable, signature
 from tests.unit.gateway.fakes import (
     CUT,
     ENGINE_A,

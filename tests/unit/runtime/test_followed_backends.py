@@ -13,8 +13,8 @@ from kinference.ids import ObjectRef
 from kinference.observe.metrics import Metrics
 from kinference.runtime.clock import SystemClock
 from kinference.runtime.control import Control, control_plane
-from kinference.shapes.sigv4 import AwsKeys
 from kinference.vocabulary import Api
+from kinference.wire.sigv4 import AwsKeys
 
 REF = ObjectRef("default", "cloud")
 CLOUD = Backend(Name("cloud"), Api.OPENAI_CHAT, {"m": "n"}, provider=Name("p"))

@@ -1,6 +1,8 @@
 import json
 
-from kinference.shapes.hosts import hosted
+import pytest
+
+from kinference.shapes.hosts import hosted, region_of
 from kinference.vocabulary import Api
 
 
@@ -14,3 +16,17 @@ def test_vertex_names_the_model_in_the_path_and_the_version_in_the_body() -> Non
 def test_elsewhere_the_body_stays() -> None:
     body = b'{"model":"m"}'
     assert hosted(body, Api.OPENAI_CHAT) is body
+
+
+@pytest.mark.parametrize(
+    ("host", "region"),
+    [
+        ("bedrock-runtime.us-east-1.amazonaws.com", "us-east-1"),
+        ("bedrock-runtime-fips.us-gov-west-1.amazonaws.com", "us-gov-west-1"),
+        ("bedrock-runtime.cn-north-1.amazonaws.com.cn", "cn-north-1"),
+        ("vpce-0a1b-c2d3.bedrock-runtime.ap-southeast-2.vpce.amazonaws.com", "ap-southeast-2"),
+        ("proxy.example.com", ""),
+    ],
+)
+def test_the_host_tells_the_region(host: str, region: str) -> None:
+    assert region_of(host) == region

@@ -1,7 +1,6 @@
 """Signatures of requests to AWS, version 4: over the method, the path, the query, some fields and the body."""
 
 import hmac
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,8 +8,10 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
+from kinference.ports import Headers
+from kinference.shapes.hosts import region_of
+
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
-_HOST = re.compile(r"(?:[a-z0-9-]+\.)*?(?:bedrock|bedrock-runtime)(?:-fips)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\.")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -35,13 +36,7 @@ class Signable:
     body: Sequence[bytes]
 
 
-def region_of(host: str) -> str:
-    """The region that a host of Bedrock's belongs to; "" where the name tells none."""
-    found = _HOST.match(host)
-    return found[1] if found else ""
-
-
-def signature(request: Signable, keys: AwsKeys, service: str, now: float) -> list[tuple[bytes, bytes]]:
+def signature(request: Signable, keys: AwsKeys, service: str, now: float) -> Headers:
     """The fields that prove who sends it; `now` is the time of day in seconds since 1970."""
     scheme, _, host = request.origin.partition("://")
     host = host.removesuffix(_DEFAULT_PORTS.get(scheme, ":"))

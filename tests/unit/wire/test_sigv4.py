@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinference.shapes.paths import segment
-from kinference.shapes.sigv4 import AwsKeys, Signable, region_of, signature
+from kinference.wire.sigv4 import AwsKeys, Signable, signature
 
 NOW = 1_795_978_704.25
 KEYS = AwsKeys("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", region="us-east-1")
@@ -59,20 +59,6 @@ def test_whatever_the_model_is_called_and_the_body_holds(model: str, body: bytes
     target = f"/model/{segment(model)}/converse"
     request = Signable("POST", "https://bedrock-runtime.eu-central-1.amazonaws.com", target, (body,))
     assert as_we_sign(request, keys) == as_botocore_signs(request, keys, "eu-central-1")
-
-
-@pytest.mark.parametrize(
-    ("host", "region"),
-    [
-        ("bedrock-runtime.us-east-1.amazonaws.com", "us-east-1"),
-        ("bedrock-runtime-fips.us-gov-west-1.amazonaws.com", "us-gov-west-1"),
-        ("bedrock-runtime.cn-north-1.amazonaws.com.cn", "cn-north-1"),
-        ("vpce-0a1b-c2d3.bedrock-runtime.ap-southeast-2.vpce.amazonaws.com", "ap-southeast-2"),
-        ("proxy.example.com", ""),
-    ],
-)
-def test_the_host_tells_the_region(host: str, region: str) -> None:
-    assert region_of(host) == region
 
 
 def test_the_region_of_the_host_is_signed_for_where_none_is_given() -> None:
