@@ -74,8 +74,19 @@ class PickArguments(msgspec.Struct, frozen=True):
     """Where this very request has been in vain; only a caller in the same process can say so."""
 
 
+class Allowance(msgspec.Struct, frozen=True):
+    """What is left of one of a tenant's limits for a minute."""
+
+    limit: int
+    remaining: int
+    full_in: Seconds
+
+
 class PickResult(msgspec.Struct, frozen=True):
-    """One PickResponse. OK and DEGRADED carry a destination and a response id; refusals carry neither."""
+    """One PickResponse. OK and DEGRADED carry a destination and a response id; refusals carry neither.
+
+    What follows `body_total_bytes` only a caller in the same process gets to know.
+    """
 
     outcome: Outcome
     reason: str = ""
@@ -83,6 +94,10 @@ class PickResult(msgspec.Struct, frozen=True):
     destination: LocalTarget | ProviderTarget | None = None
     response_id: ResponseId = ResponseId(0)
     body_total_bytes: int = 0
+    retry_after: Seconds | None = None
+    """When a refusal may be over, where that is known."""
+    requests: Allowance | None = None
+    tokens: Allowance | None = None
 
 
 class FirstTokenReport(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ A check yields problems with their paths; the loader adds the lines. `CHECKS` re
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from kinference.config.schema import Config, ModelRoute
+from kinference.config.schema import Config, ModelRoute, TenantLimits
 from kinference.core.policies import make_policy
 from kinference.errors import ConfigError
 from kinference.ids import ObjectRef
@@ -176,6 +176,33 @@ def tokens_travel_encrypted(config: Config) -> Iterator[ConfigError]:
             yield ConfigError(f"listen.{name}", "tokens come here unencrypted", "set listen.tls")
 
 
+def tenants_can_do_something(config: Config) -> Iterator[ConfigError]:
+    for place, rule in enumerate(config.tenants):
+        limits, path = rule.limits or TenantLimits(), f"tenants[{place}]"
+        counts = {
+            "requests_per_minute": limits.requests_per_minute,
+            "tokens_per_minute": limits.tokens_per_minute,
+            "concurrent": limits.concurrent,
+        }
+        for name, count in counts.items():
+            if count == 0:
+                fix = "leave the key out for no limit; to shut a tenant out write models: []"
+                yield ConfigError(f"{path}.limits.{name}", "must be more than 0", fix)
+        if limits.usd_per_month is not None and limits.usd_per_month < 0:
+            yield ConfigError(f"{path}.limits.usd_per_month", "must not be less than 0", "write 0 for what is free")
+        if rule.usd_per_hour is not None and rule.usd_per_hour <= 0:
+            yield ConfigError(f"{path}.usd_per_hour", "must be more than 0", "leave the key out to pass over prices")
+
+
+def prices_are_not_negative(config: Config) -> Iterator[ConfigError]:
+    pools = [(f"pools[{place}]", pool.prices) for place, pool in enumerate(config.pools)]
+    backends = [(f"backends[{place}]", backend.prices) for place, backend in enumerate(config.backends)]
+    for path, prices in (*pools, *backends):
+        for index, price in enumerate(prices):
+            if min(price.input_usd, price.output_usd, price.cached_input_usd or 0.0) < 0:
+                yield ConfigError(f"{path}.prices[{index}]", "less than 0", "write dollars for a million tokens")
+
+
 CHECKS: tuple[Check, ...] = (
     listeners_differ,
     limits_are_positive,
@@ -189,6 +216,8 @@ CHECKS: tuple[Check, ...] = (
     targets_exist,
     routes_lead_somewhere,
     tenants_are_named,
+    tenants_can_do_something,
+    prices_are_not_negative,
     client_keys_differ,
     access_tokens_differ,
     the_policy_exists,

@@ -101,6 +101,18 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelPrice:
+    """What a model costs, in US dollars for a million tokens."""
+
+    model: str = field(metadata=about("Model as the destination names it: exact, or a glob; the first line counts."))
+    input_usd: float = field(metadata=about("A million tokens of prompts."))
+    output_usd: float = field(metadata=about("A million tokens of answers."))
+    cached_input_usd: float | None = field(
+        default=None, metadata=about("A million tokens of prompts that were cached; absent: as any others.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Pool:
     """Engines that serve the same models."""
 
@@ -113,6 +125,9 @@ class Pool:
         default=None, metadata=about("Models served; absent: discovered from each engine's /v1/models.")
     )
     engine: Engine = field(default=Engine.AUTO, metadata=about("What the engines are; auto finds out."))
+    prices: tuple[ModelPrice, ...] = field(
+        default=(), metadata=about("What its models cost; those without a line cost nothing.")
+    )
 
     @property
     def ref(self) -> ObjectRef:
@@ -157,6 +172,10 @@ class Backend:
         default=None,
         metadata=about("Name of an inference route whose place and credential it follows: this, provider or base_url."),
     )
+    prices: tuple[ModelPrice, ...] = field(
+        default=(),
+        metadata=about("What its models cost; those without a line: the price that is known of the provider."),
+    )
 
     @property
     def ref(self) -> ObjectRef:
@@ -185,6 +204,20 @@ class ModelRoute:
 
 
 @dataclass(frozen=True, slots=True)
+class TenantLimits:
+    """How much each of some tenants may use."""
+
+    requests_per_minute: Count | None = field(default=None, metadata=about("Requests in any minute; absent: no limit."))
+    tokens_per_minute: Count | None = field(
+        default=None, metadata=about("Tokens in any minute, prompts and answers together; absent: no limit.")
+    )
+    concurrent: Count | None = field(default=None, metadata=about("Requests at once; absent: no limit."))
+    usd_per_month: float | None = field(
+        default=None, metadata=about("US dollars in a calendar month (UTC); absent: no limit.")
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class TenantPolicy:
     """What some tenants may use."""
 
@@ -199,6 +232,15 @@ class TenantPolicy:
     )
     destinations: tuple[str, ...] | None = field(
         default=None, metadata=about("Pools and backends allowed (globs); absent: all, empty: none.")
+    )
+    limits: TenantLimits | None = field(
+        default=None, metadata=about("How much each of them may use; absent: as much as there is.")
+    )
+    usd_per_hour: float | None = field(
+        default=None,
+        metadata=about(
+            "What an hour of waiting is worth to them: expected_latency weighs prices by it; absent: no price counts."
+        ),
     )
 
 

@@ -126,14 +126,17 @@ class Candidates:
         self._rulebook = rulebook
         self._cache.clear()
 
-    def shortlist(self, request: Request, rule: TenantRule | None, now: Seconds) -> Shortlist:
-        """The preferred tier that has someone to serve this request at this moment.
+    def shortlist(
+        self, request: Request, rule: TenantRule | None, now: Seconds, purse_usd: float | None = None
+    ) -> Shortlist:
+        """The preferred tier that has someone to serve this request at this moment, for no more than `purse_usd`.
 
         When all that could serve are ejected for failing, ejection is ignored: better a doubtful answer than none.
         """
         options = self._options(request, rule)
         fitting = [_fitting(tier, request) for tier in options.tiers]
-        untried = [_untried(tier, request) for tier in fitting] if request.failed else fitting
+        affordable = fitting if purse_usd is None else [_affordable(tier, request, purse_usd) for tier in fitting]
+        untried = [_untried(tier, request) for tier in affordable] if request.failed else affordable
         for tier in untried:
             healthy = tier if _all_closed(tier) else _kept(tier, lambda one: one.circuit.allows(now))
             if healthy:
@@ -142,11 +145,11 @@ class Candidates:
             usable = _kept(tier, lambda one: not one.circuit.unusable)
             if usable:
                 return Shortlist(usable, options)
-        return Shortlist((), _explained(options, fitting, request))
+        return Shortlist((), _explained(options, fitting, affordable, request))
 
     def _options(self, request: Request, rule: TenantRule | None) -> Options:
-        destinations = rule.destinations if rule is not None else None
-        key = (request.model, request.api, request.reaches, request.pool, destinations)
+        destinations, minds_money = (rule.destinations, rule.minds_money) if rule is not None else (None, False)
+        key = (request.model, request.api, request.reaches, request.pool, destinations, minds_money)
         options = self._cache.get(key)
         if options is None:
             options = self._find(request, rule)
@@ -237,6 +240,27 @@ def _fitting(tier: Sequence[Group], request: Request) -> Sequence[Group]:
     return kept
 
 
+def _affordable(tier: Sequence[Group], request: Request, purse_usd: float) -> Sequence[Group]:
+    """The tier without those where the request is expected to cost more than there is. What costs nothing stays."""
+    kept = []
+    for group in tier:
+        places = [place for place, usd in enumerate(expected_usd(request, group)) if not usd or usd <= purse_usd]
+        if places:
+            kept.append(group if len(places) == len(group.destinations) else group.only(places))
+    return kept
+
+
+def expected_usd(request: Request, group: Group) -> list[float]:
+    """What the request is expected to cost at each place, nothing cached; 0 where the price is unknown."""
+    costs = []
+    for destination, model in zip(group.destinations, group.models, strict=True):
+        price = destination.price(model)
+        traits = group.traits[model]
+        tokens = traits.prompt_tokens(request.prompt_bytes), traits.answer_tokens(request.output_tokens)
+        costs.append(0.0 if price is None else price.of(tokens[0], 0, tokens[1]))
+    return costs
+
+
 def _untried(tier: Sequence[Group], request: Request) -> Sequence[Group]:
     return _kept(tier, lambda one: one.place not in request.failed)
 
@@ -257,19 +281,26 @@ def _kept(groups: Sequence[Group], keeps: Callable[[Destination], bool]) -> list
     return kept
 
 
-def _explained(options: Options, fitting: Sequence[Sequence[Group]], request: Request) -> Options:
+def _explained(
+    options: Options, fitting: Sequence[Sequence[Group]], affordable: Sequence[Sequence[Group]], request: Request
+) -> Options:
     """The options with a verdict also for those that only this request, or this moment, removed."""
     explained = Options([], list(options.rejected), Counter(options.verdicts))
-    for tier, kept in zip(options.tiers, fitting, strict=True):
-        long_enough = {id(destination) for group in kept for destination in group.destinations}
-        for group in tier:
-            for destination in group.destinations:
-                if destination.place in request.failed:
-                    explained.reject(destination, Verdict.FAILED)
-                elif id(destination) in long_enough:
-                    explained.reject(
-                        destination, Verdict.TRIPPED, f"{Verdict.TRIPPED.cause}: {destination.circuit.reason}"
-                    )
-                else:
-                    explained.reject(destination, Verdict.TOO_LONG)
+    for tier, long_enough, cheap_enough in zip(
+        options.tiers, map(_members, fitting), map(_members, affordable), strict=True
+    ):
+        for destination in (destination for group in tier for destination in group.destinations):
+            if destination.place in request.failed:
+                explained.reject(destination, Verdict.FAILED)
+            elif id(destination) not in long_enough:
+                explained.reject(destination, Verdict.TOO_LONG)
+            elif id(destination) not in cheap_enough:
+                explained.reject(destination, Verdict.OVER_BUDGET)
+            else:
+                cause = f"{Verdict.TRIPPED.cause}: {destination.circuit.reason}"
+                explained.reject(destination, Verdict.TRIPPED, cause)
     return explained
+
+
+def _members(tier: Sequence[Group]) -> set[int]:
+    return {id(destination) for group in tier for destination in group.destinations}

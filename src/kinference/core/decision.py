@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kinference.ids import Address, Milliseconds, ObjectRef, ReservationId
+from kinference.core.limits import Left
+from kinference.ids import Address, Milliseconds, ObjectRef, ReservationId, Seconds
 from kinference.vocabulary import Api, Outcome
 
 
@@ -79,6 +80,12 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
     hit_tokens: int = 0
     """Expected to be cached at the choice."""
     expected_ttft_ms: Milliseconds = 0.0
+    limit: str = ""
+    """The tenant's limit that refuses it."""
+    retry_after: Seconds | None = None
+    """When a refusal may be over, where that is known."""
+    left: tuple[Left | None, Left | None] | None = None
+    """What is left of the minute's requests and tokens, where the tenant has limits."""
     _weighed: Weighed | None = None
     _rejected: tuple[Rejected, ...] = ()
 

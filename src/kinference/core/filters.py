@@ -29,6 +29,8 @@ class Verdict(Enum):
     NOT_READY = ("not ready", "check that the engine is up and answers /health")
     DRAINING = ("draining", "end the drain or add an endpoint")
     FORBIDDEN = ("closed to the tenant", "extend the tenant's `destinations`")
+    UNPRICED = ("of unknown price", "give the backend `prices`, for the tenant's rule minds money")
+    OVER_BUDGET = ("over the tenant's budget", "raise its `usd_per_month`")
     TOO_LONG = ("with too short a context", "shorten the prompt or serve the model with more context")
     FAILED = ("that failed this request", "send it again later")
     TRIPPED = ("with an open circuit", "see its failures; it is tried again on its own")
@@ -119,7 +121,17 @@ class OpenToTenant:
         return None if may_go(question.rule, question.destination.ref) else Verdict.FORBIDDEN
 
 
-FILTERS: tuple[Filter, ...] = (ServesModel(), SpeaksApi(), IsReady(), NotDraining(), OpenToTenant())
+@dataclass(frozen=True, slots=True)
+class HasPrice:
+    """Keeps destinations of known price, where the tenant's rule minds money: no unknown price counts as none."""
+
+    def verdict(self, question: Question) -> Verdict | None:
+        if question.rule is None or not question.rule.minds_money or question.model is None:
+            return None
+        return Verdict.UNPRICED if question.destination.price(question.model) is None else None
+
+
+FILTERS: tuple[Filter, ...] = (ServesModel(), SpeaksApi(), IsReady(), NotDraining(), OpenToTenant(), HasPrice())
 """The tenant's own limits come last: only who could serve is refused by policy, the rest is missing capacity."""
 
 

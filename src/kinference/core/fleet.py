@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
 
+from kinference.core.prices import PricedModel
 from kinference.ids import Address, ObjectRef, Seconds
 from kinference.vocabulary import Api, Engine
 
@@ -60,6 +61,8 @@ class EndpointSpec:
     models: tuple[str, ...] | None = None
     """None: whatever the engine's own list says."""
     cache_feed: CacheFeed | None = None
+    prices: tuple[PricedModel, ...] = ()
+    """Models without one cost nothing: these are our own engines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class BackendSpec:
     path: str = ""
     revision: str = ""
     """Another whenever the URL or the credential is another."""
+    prices: tuple[PricedModel, ...] = ()
+    """By the provider's names. What a model without one costs is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

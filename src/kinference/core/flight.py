@@ -3,12 +3,23 @@
 import msgspec
 
 from kinference.core.health import is_failure, is_success
+from kinference.core.limits import Hold
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import Insertion
 from kinference.core.rates import Rates
 from kinference.core.roster import Destination, ModelTraits
 from kinference.ids import Milliseconds, Seconds
+from kinference.vocabulary import AbortReason
 
+NEVER_SEEN = frozenset(
+    {
+        AbortReason.NOT_DISPATCHED,
+        AbortReason.PULL_FAILED,
+        AbortReason.BACKEND_UNRESOLVED,
+        AbortReason.BACKEND_UNAUTHORIZED,
+    }
+)
+"""After these the destination never had the prompt."""
 CONFIRMED_SHARE = 0.5
 """A hit of less than this share of what was believed is a miss; the rest is the error of the token estimate."""
 
@@ -27,6 +38,8 @@ class Flight(msgspec.Struct, eq=False, gc=False):
     insertion: Insertion | None
     alone: bool
     """Nothing was being computed there: what was sent before should be cached."""
+    hold: Hold | None = None
+    """What it holds of its tenant's limits."""
     status: int | None = None
     """Of the answer; None while nothing is known."""
     first_token_at: Seconds | None = None
@@ -68,6 +81,26 @@ class Flight(msgspec.Struct, eq=False, gc=False):
             self.traits.learn_counts(self.prompt_bytes, prompt_tokens, completion_tokens)
         if self.first_token_at is not None:
             self.rates.learn_hold((now - self.first_token_at) * 1_000.0)
+
+    def settle(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int | None) -> None:
+        """Correct what was counted against the tenant's limits. No prompt is empty: no count of it is none at all."""
+        if self.hold is None:
+            return
+        if not self.served:
+            self.hold.give_back()
+        elif prompt_tokens > 0:
+            self.hold.settle(prompt_tokens, cached_tokens or 0, completion_tokens)
+        else:
+            self.hold.keep()
+
+    def settle_unreported(self, reason: AbortReason) -> None:
+        """The same without any counts: what may have run stands as it was expected."""
+        if self.hold is None:
+            return
+        if reason in NEVER_SEEN or not self.served:
+            self.hold.give_back()
+        else:
+            self.hold.keep()
 
     def learn_hit(self, cached_tokens: int) -> bool:
         """The engine's measure of a believed hit. True when it shows that its cache dropped what we thought it held."""

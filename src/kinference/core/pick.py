@@ -4,16 +4,19 @@ from collections.abc import Iterable, Sequence
 from operator import add
 from random import Random
 
+from msgspec.structs import replace
 from xxhash import xxh3_64_intdigest
 
-from kinference.core.candidates import Candidates, Group, Shortlist
+from kinference.core.candidates import Candidates, Group, Options, Shortlist
 from kinference.core.decision import Decision, Explanation, Weighed
+from kinference.core.filters import Verdict
 from kinference.core.fleet import Fleet
-from kinference.core.flight import Flight
+from kinference.core.flight import NEVER_SEEN, Flight
 from kinference.core.health import is_failure
 from kinference.core.ledger import Claim, Ledger
+from kinference.core.limits import MINUTE, TOO_MANY_TENANTS, Account, Accounts, OverLimit
 from kinference.core.policies import make_policy
-from kinference.core.policy import RoutingRules, Rulebook
+from kinference.core.policy import RoutingRules, Rulebook, TenantRule
 from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
@@ -21,19 +24,19 @@ from kinference.core.reasons import no_workers, unknown_pool
 from kinference.core.request import Request
 from kinference.core.roster import Roster
 from kinference.core.snapshot import DestinationSnapshot, take_snapshot
-from kinference.core.weigh import Prompt, Weighing, look_up, make_case, prompt_tokens
+from kinference.core.weigh import (
+    Prompt,
+    Weighing,
+    expected_cost,
+    expected_tokens,
+    look_up,
+    make_case,
+    price_column,
+    prompt_tokens,
+)
 from kinference.ids import Milliseconds, ReservationId, Seconds
 from kinference.vocabulary import AbortReason, Outcome, QosClass
 
-NEVER_SEEN = frozenset(
-    {
-        AbortReason.NOT_DISPATCHED,
-        AbortReason.PULL_FAILED,
-        AbortReason.BACKEND_UNRESOLVED,
-        AbortReason.BACKEND_UNAUTHORIZED,
-    }
-)
-"""After these the destination never had the prompt."""
 UNUSABLE = {
     AbortReason.BACKEND_UNRESOLVED: "a caller could not resolve it",
     AbortReason.BACKEND_UNAUTHORIZED: "a caller had no valid credential for it",
@@ -56,6 +59,7 @@ class Router:
         self._roster = Roster(fleet, self._index, self.engine_blocks)
         self._ledger = Ledger()
         self._flights: dict[ReservationId, Flight] = {}
+        self.accounts = Accounts()
         self._adopt(rules)
         self._candidates = Candidates(self._roster, self._rulebook)
 
@@ -83,14 +87,25 @@ class Router:
         refusal = self._rulebook.refusal(request, rule)
         if refusal:
             return Decision(Outcome.POLICY_REJECTED, refusal)
-        shortlist = self._candidates.shortlist(request, rule, now)
+        account = None
+        if rule is not None and rule.limits is not None:
+            account = self.accounts.of(request.tenant, rule.limits, now)
+            if account is None:
+                return Decision(Outcome.POLICY_REJECTED, TOO_MANY_TENANTS, retry_after=MINUTE)
+        shortlist = self._candidates.shortlist(request, rule, now, None if account is None else account.purse_usd)
         if not shortlist.groups:
-            outcome, reason = no_workers(request, shortlist.options)
-            return Decision(outcome, reason, _rejected=tuple(shortlist.options.rejected))
-        return self._choose(request, shortlist, now)
+            return self._nowhere(request, shortlist.options, account, now)
+        weighing = self._choose(request, rule, shortlist, now)
+        return weighing if account is None else self._within_limits(replace(weighing, account=account), now)
 
     def commit(self, weighing: Weighing, now: Seconds) -> Decision:
-        """Count the choice in flight and in the index: from here on the next decision sees it."""
+        """Count the choice in flight and in the index: from here on the next decision sees it.
+
+        A tenant with limits can still be refused: others of its own may have been committed since it was weighed.
+        """
+        account = weighing.account
+        if account is not None and isinstance(refusal := self._within_limits(weighing, now), Decision):
+            return refusal
         request, group, case, chosen = weighing.request, weighing.group, weighing.case, weighing.weighed.chosen
         destination, model = group.destinations[chosen], group.models[chosen]
         rates, uncached = group.rates[chosen], case.uncached[chosen]
@@ -102,7 +117,15 @@ class Router:
         insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
         believed = int(insertion.known * BLOCK_BYTES / group.traits[model].bytes_per_token) if insertion else 0
         self._flights[reservation] = Flight(
-            destination, rates, group.traits[model], request.prompt_bytes, computed, believed, insertion, alone
+            destination,
+            rates,
+            group.traits[model],
+            request.prompt_bytes,
+            computed,
+            believed,
+            insertion,
+            alone,
+            None if account is None else account.hold(expected_tokens(weighing), *expected_cost(weighing)),
         )
         destination.picks += 1
         if not case.hits[chosen]:
@@ -122,8 +145,9 @@ class Router:
             tokens,
             case.hits[chosen],
             expected_ms,
-            weighing.weighed,
-            tuple(weighing.shortlist.options.rejected),
+            left=None if account is None else account.left(now),
+            _weighed=weighing.weighed,
+            _rejected=tuple(weighing.shortlist.options.rejected),
         )
 
     def explain(self, decision: Decision) -> Explanation:
@@ -160,6 +184,7 @@ class Router:
         if flight is None:
             return
         flight.learn_final(prompt_tokens, completion_tokens, now)
+        flight.settle(prompt_tokens, completion_tokens, cached_tokens)
         if flight.insertion is not None and flight.served:
             confirmed = None if cached_tokens is None else flight.prompt_blocks(cached_tokens)
             self.engine_blocks.settle(flight.insertion.slot, flight.insertion.blocks, confirmed)
@@ -175,6 +200,7 @@ class Router:
         flight = self._release(reservation)
         if flight is None:
             return
+        flight.settle_unreported(reason)
         if reason in NEVER_SEEN:
             self._take_back(flight)
         if reason in UNUSABLE:
@@ -202,7 +228,32 @@ class Router:
         scoring = make_policy(rules.policy, rules.parameters).scoring()
         self._policy_name, self._scoring, self._rulebook = rules.policy, scoring, Rulebook(rules)
 
-    def _choose(self, request: Request, shortlist: Shortlist, now: Seconds) -> Weighing:
+    def _nowhere(self, request: Request, options: Options, account: Account | None, now: Seconds) -> Decision:
+        """Nobody is left. Where the tenant's budget removed the last, it is told as its other limits are."""
+        rejected = tuple(options.rejected)
+        if account is not None and Verdict.OVER_BUDGET in options.verdicts:
+            over = account.over_budget(self._month_left(now))
+            return replace(_over_limit(over, account, now), _rejected=rejected)
+        outcome, reason = no_workers(request, options)
+        return Decision(outcome, reason, _rejected=rejected)
+
+    def _within_limits(self, weighing: Weighing, now: Seconds) -> Weighing | Decision:
+        """The same again, or the refusal where the tenant is at one of its limits."""
+        account = weighing.account
+        assert account is not None
+        over, purse, (_, usd) = (
+            account.over_limit(expected_tokens(weighing), now),
+            account.purse_usd,
+            expected_cost(weighing),
+        )
+        if over is None and purse is not None and usd > max(purse, 0.0):
+            over = account.over_budget(self._month_left(now))
+        return weighing if over is None else _over_limit(over, account, now)
+
+    def _month_left(self, now: Seconds) -> Seconds:
+        return max(0.0, self.accounts.month_ends_at - now)
+
+    def _choose(self, request: Request, rule: TenantRule | None, shortlist: Shortlist, now: Seconds) -> Weighing:
         group, scoring = self._split(request, shortlist.groups), self._scoring
         prompt = look_up(request, group, self._index) if scoring.by_prefix else Prompt()
         case = make_case(request, group, prompt, now)
@@ -211,6 +262,8 @@ class Router:
             case = make_case(request, group, prompt, now)
         terms = scoring.terms if request.qos is QosClass.INTERACTIVE else scoring.batch_terms
         named = [(term.name, term.column(case)) for term in terms]
+        if rule is not None and rule.usd_per_hour is not None and scoring.in_milliseconds:
+            named.append(("price", price_column(group, case, rule.usd_per_hour)))
         columns = [column for _, column in named]
         totals = _summed(columns) if columns else [0.0] * len(group.destinations)
         chosen = scoring.chooser.choose(case, totals, self._rng)
@@ -244,3 +297,9 @@ def _summed(columns: Sequence[list[Milliseconds]]) -> list[Milliseconds]:
     for column in columns[1:]:
         totals = map(add, totals, column)
     return list(totals)
+
+
+def _over_limit(over: OverLimit, account: Account, now: Seconds) -> Decision:
+    return Decision(
+        Outcome.POLICY_REJECTED, over.reason, limit=over.limit, retry_after=over.retry_after, left=account.left(now)
+    )

@@ -40,6 +40,7 @@ class ExpectedLatency:
             terms=(Base(), QueueWait(), SlotWait(), Prefill(), harm, Risk()),
             batch_terms=(QueueWait(self.batch_patience), SlotWait(), Prefill(), harm, Risk()),
             chooser=Cheapest(self.band),
+            in_milliseconds=True,
         )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase, translate
 
+from kinference.core.limits import Limits
 from kinference.core.request import Request
 from kinference.ids import ObjectRef
 from kinference.vocabulary import QosClass
@@ -49,6 +50,14 @@ class TenantRule:
     classes: tuple[QosClass, ...] | None = None
     destinations: tuple[str, ...] | None = None
     """Names of pools and backends (globs)."""
+    limits: Limits | None = None
+    usd_per_hour: float | None = None
+    """What an hour of waiting is worth to them; None: what a destination costs does not count."""
+
+    @property
+    def minds_money(self) -> bool:
+        """Whether a destination must have a price to be of use to them."""
+        return self.usd_per_hour is not None or (self.limits is not None and self.limits.usd_per_month is not None)
 
 
 class UnmatchedTenant(Enum):

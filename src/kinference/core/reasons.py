@@ -9,6 +9,12 @@ from kinference.vocabulary import Outcome
 
 REASON_MAX = 512
 CAUSES_SHOWN = 2
+_BY_RULE = {
+    Verdict.OVER_BUDGET: ("quota: budget:", "has no money left for any destination"),
+    Verdict.FORBIDDEN: ("policy:", "may not use any destination"),
+    Verdict.UNPRICED: ("policy:", "minds money, and nobody knows the price"),
+}
+"""Who could serve, and is kept from it by the tenant's own rule."""
 HOPELESS = {Verdict.WRONG_API: "api: ", Verdict.TOO_LONG: "context: "}
 """What only another request can help, and how its reason begins."""
 
@@ -24,9 +30,10 @@ def no_workers(request: Request, options: Options) -> tuple[Outcome, str]:
     """
     counts, model = options.verdicts, shown(request.model)
     where = f" in pool {shown(str(request.pool))}" if request.pool is not None else ""
-    if Verdict.FORBIDDEN in counts:
-        reason = f"policy: tenant {shown(request.tenant)} may not use any destination of model {model}"
-        return Outcome.POLICY_REJECTED, f"{reason}; {Verdict.FORBIDDEN.remedy}"[:REASON_MAX]
+    for verdict, why in _BY_RULE.items():
+        if verdict in counts:
+            reason = f"{why[0]} tenant {shown(request.tenant)} {why[1]} of model {model}; {verdict.remedy}"
+            return Outcome.POLICY_REJECTED, reason[:REASON_MAX]
     candidates = {verdict: counts[verdict] for verdict in Verdict if verdict in counts}
     if not candidates:
         return Outcome.NO_WORKERS, f"model {model} has no endpoint{where}; add one to its pool"[:REASON_MAX]

@@ -11,6 +11,7 @@ from kinference.core.policy import TargetKind
 from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
+from kinference.core.prices import FREE, Price, price_of
 from kinference.core.rates import BACKEND_BASE_MS, SAMPLE_MS_MAX, Line, PeakLatency, Rates, Typical, cold_rates
 from kinference.ids import Address, ObjectRef, Seconds
 
@@ -37,6 +38,14 @@ class ModelTraits:
     bytes_per_token: float = BYTES_PER_TOKEN
     output_tokens: float = OUTPUT_TOKENS
     uncached_tokens: float = UNCACHED_TOKENS
+
+    def prompt_tokens(self, prompt_bytes: int) -> int:
+        """A prompt's length, estimated."""
+        return max(1, int(prompt_bytes / self.bytes_per_token))
+
+    def answer_tokens(self, limit: int | None) -> int:
+        """The tokens that an answer is likely to have: what is usual, within the client's own limit."""
+        return max(1, int(self.output_tokens if limit is None else min(self.output_tokens, limit)))
 
     def learn_uncached(self, tokens: int) -> None:
         """A request with this many tokens to compute was sent."""
@@ -83,6 +92,12 @@ class Destination:
         """True when a prompt of this length fits its context, as far as is known."""
         context = self.endpoint.max_model_tokens if self.endpoint is not None else None
         return context is None or prompt_tokens <= context
+
+    def price(self, model: str) -> Price | None:
+        """What a model costs here; None when that is not known."""
+        if self.endpoint is not None:
+            return price_of(model, self.endpoint.spec.prices) or FREE
+        return price_of(model, self.backend.prices) if self.backend is not None else None
 
     def learn_hit(self, believed_tokens: int, cached_tokens: int) -> None:
         """The engine says how much of a believed hit there was."""

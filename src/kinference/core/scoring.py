@@ -18,3 +18,5 @@ class Scoring:
     """False: the policy looks at neither prompts nor caches, so nothing is hashed."""
     guards: bool = True
     """Whoever would have to evict running requests for this one is left out while another has room."""
+    in_milliseconds: bool = False
+    """The terms are times: what a tenant's money is worth in time can be added."""

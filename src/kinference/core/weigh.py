@@ -10,10 +10,14 @@ from kinference.core.candidates import Group, Shortlist
 from kinference.core.cost import REQUEST_TOKENS, Case
 from kinference.core.decision import Weighed
 from kinference.core.ledger import SCRAPE_FADES_S
+from kinference.core.limits import Account
 from kinference.core.prefix.hashing import BLOCK_BYTES, chain_seed, hash_prompt
 from kinference.core.prefix.index import PrefixIndex
+from kinference.core.prices import Price
 from kinference.core.request import Request
-from kinference.ids import Seconds
+from kinference.ids import Milliseconds, Seconds
+
+HOUR_MS: Milliseconds = 3_600_000.0
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +38,8 @@ class Weighing(msgspec.Struct, frozen=True, eq=False, gc=False):
     case: Case
     weighed: Weighed
     shortlist: Shortlist
+    account: Account | None = None
+    """The tenant's, where it has limits."""
 
 
 def look_up(request: Request, group: Group, index: PrefixIndex) -> Prompt:
@@ -50,7 +56,33 @@ def look_up(request: Request, group: Group, index: PrefixIndex) -> Prompt:
 
 def prompt_tokens(request: Request, group: Group, model: str) -> int:
     """The prompt's length in the tokens of a model, estimated."""
-    return max(1, int(request.prompt_bytes / group.traits[model].bytes_per_token))
+    return group.traits[model].prompt_tokens(request.prompt_bytes)
+
+
+def expected_tokens(weighing: Weighing) -> int:
+    """Those of the prompt and of the answer at the chosen place."""
+    group, case = weighing.group, weighing.case
+    return prompt_tokens(weighing.request, group, group.models[weighing.weighed.chosen]) + case.output_tokens
+
+
+def expected_cost(weighing: Weighing) -> tuple[Price | None, float]:
+    """The price at the chosen place, and what it comes to with nothing cached."""
+    group, chosen = weighing.group, weighing.weighed.chosen
+    model = group.models[chosen]
+    price, tokens = group.destinations[chosen].price(model), prompt_tokens(weighing.request, group, model)
+    return price, 0.0 if price is None else price.of(tokens, 0, weighing.case.output_tokens)
+
+
+def price_column(group: Group, case: Case, usd_per_hour: float) -> list[Milliseconds]:
+    """What each place costs, as the time that the tenant would rather wait than pay that."""
+    column = []
+    for destination, model, hit, uncached in zip(
+        group.destinations, group.models, case.hits, case.uncached, strict=True
+    ):
+        price = destination.price(model)
+        assert price is not None  # the filters have removed those of unknown price
+        column.append(price.of(hit + uncached, hit, case.output_tokens) / usd_per_hour * HOUR_MS)
+    return column
 
 
 def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> Case:
@@ -134,6 +166,4 @@ def _hits(group: Group, prompt: Prompt) -> list[int]:
 
 def expected_output(request: Request, group: Group) -> int:
     """The tokens that the answer is likely to have: what is usual for the model, within the client's own limit."""
-    usual = group.traits[group.models[0]].output_tokens
-    limit = request.output_tokens
-    return max(1, int(usual if limit is None else min(usual, limit)))
+    return group.traits[group.models[0]].answer_tokens(request.output_tokens)

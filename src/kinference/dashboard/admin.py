@@ -30,6 +30,8 @@ class AdminSources:
     """The live table of endpoints: anything msgspec can encode."""
     decisions: Callable[[int], Sequence[object]]
     """The newest N decisions, explained, newest first."""
+    tenants: Callable[[], Sequence[object]]
+    """The use of every tenant that has limits."""
     unready_reason: Callable[[], str | None]
     """None when requests can be served, else what is missing."""
     refresh: Callable[[], None]
@@ -51,6 +53,7 @@ class Admin:
             "/readyz": self._readyz,
             "/api/v1/endpoints": self._endpoints,
             "/api/v1/decisions": self._decisions,
+            "/api/v1/tenants": self._tenants,
         }
 
     async def handle(self, exchange: Exchange) -> None:
@@ -99,6 +102,9 @@ class Admin:
 
     async def _endpoints(self, exchange: Exchange) -> None:
         await self._json(exchange, {"endpoints": self._sources.endpoints()})
+
+    async def _tenants(self, exchange: Exchange) -> None:
+        await self._json(exchange, {"tenants": self._sources.tenants()})
 
     async def _decisions(self, exchange: Exchange) -> None:
         limit = _limit(exchange.query)

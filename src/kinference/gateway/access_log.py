@@ -6,6 +6,7 @@ from enum import Enum
 
 from kinference.ids import Milliseconds, Seconds
 from kinference.observe.metrics import GATEWAY_OVERHEAD, GATEWAY_REQUESTS, GATEWAY_TOKENS, GATEWAY_TTFT, Metrics
+from kinference.ports import PickResult
 
 _log = logging.getLogger("kinference.gateway")
 
@@ -50,6 +51,8 @@ class Record:
     completion_tokens: int = 0
     cached_tokens: int | None = None
     usage_estimated: bool = False
+    picked: PickResult | None = None
+    """The last answer of the picker: what is left of the tenant's limits is in it."""
 
     def set_overhead(self, now: Seconds) -> Milliseconds:
         """Ours is all the time since the first byte was accepted that was not spent waiting for destinations. The

@@ -153,6 +153,7 @@ class Dispatch:
                 loss=order.loss,
             )
         )
+        self._record.picked = picked
         self._record.model = picked.requested_model or self._record.model
         return picked
 

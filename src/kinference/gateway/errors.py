@@ -38,6 +38,7 @@ METHOD_NOT_ALLOWED = Fault(405, "invalid_request_error", "method_not_allowed")
 TIMEOUT = Fault(408, "timeout")
 TOO_LARGE = Fault(413, "invalid_request_error", "request_too_large")
 RATE_LIMITED = Fault(429, "rate_limit_error", "rate_limit_exceeded", retriable=True)
+BUDGET_SPENT = Fault(429, "insufficient_quota", "insufficient_quota", retriable=True)
 INTERNAL = Fault(500, "server_error", "internal_error")
 UPSTREAM_AUTH = Fault(502, "server_error", "upstream_auth_error")
 UPSTREAM_ACCOUNT = Fault(502, "server_error", "upstream_account_error")
@@ -95,6 +96,7 @@ _GEMINI_STATUSES: Mapping[int, str] = {
 }
 
 _POLICY: tuple[tuple[str, Fault], ...] = (
+    ("quota: budget:", BUDGET_SPENT),
     ("quota:", RATE_LIMITED),
     ("saturated:", RATE_LIMITED),
     ("policy:", FORBIDDEN),
@@ -126,7 +128,7 @@ def refusal_of_pick(picked: PickResult, *, model_known: bool) -> Refusal:
             return Refusal(BAD_REQUEST, picked.reason)
         case Outcome.POLICY_REJECTED:
             fault = next((fault for prefix, fault in _POLICY if picked.reason.startswith(prefix)), FORBIDDEN)
-            return Refusal(fault, picked.reason)
+            return Refusal(fault, picked.reason, picked.retry_after)
         case Outcome.NO_WORKERS if not model_known:
             return Refusal(UNKNOWN_MODEL, f"The model `{picked.requested_model}` does not exist. {picked.reason}")
         case Outcome.NO_WORKERS:

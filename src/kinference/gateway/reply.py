@@ -3,6 +3,7 @@
 from kinference.gateway import errors
 from kinference.gateway.access_log import End, Record
 from kinference.gateway.errors import Refusal
+from kinference.gateway.rate_limits import rate_limit_fields
 from kinference.gateway.routes import Dialect
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ports import Clock, Headers
@@ -59,4 +60,6 @@ class Reply:
             fields.append((b"request-id", request_id))
         if record.endpoint:
             fields.append((b"x-kinference-endpoint", record.endpoint.encode()))
+        if record.picked is not None:
+            fields += rate_limit_fields(record.picked, self._dialect, self._clock.wall())
         return fields

@@ -79,6 +79,25 @@ INTER_TOKEN_GAPS = Metric(
 )
 ABORTS = Metric("kinference_picker_aborts_total", Kind.COUNTER, "Live requests that callers aborted.", ("reason",))
 
+LIMIT_REFUSALS = Metric(
+    "kinference_tenant_limit_refusals_total",
+    Kind.COUNTER,
+    "Picks refused because a tenant was at one of its limits.",
+    ("tenant", "limit"),
+)
+TENANT_SPENT = Metric(
+    "kinference_tenant_spent_usd_total",
+    Kind.COUNTER,
+    "US dollars spent by tenants that have limits, at known prices.",
+    ("tenant",),
+)
+TENANT_UNPRICED = Metric(
+    "kinference_tenant_unpriced_requests_total",
+    Kind.COUNTER,
+    "Requests of tenants that have limits, served at a price that nobody knows.",
+    ("tenant",),
+)
+
 EVENT_LOOP_LAG = Metric(
     "kinference_event_loop_lag_seconds", Kind.HISTOGRAM, "How late the event loop ran what was due.", (), _OVERHEAD
 )
@@ -105,6 +124,9 @@ TABLE: tuple[Metric, ...] = (
     ITL_IGNORED,
     INTER_TOKEN_GAPS,
     ABORTS,
+    LIMIT_REFUSALS,
+    TENANT_SPENT,
+    TENANT_UNPRICED,
     CONTROL_LEFT_OUT,
 )
 

@@ -1,5 +1,6 @@
 """The contract from its caller's side: our values to its messages and metadata, and its answers back."""
 
+import re
 from typing import TypeAlias
 
 from kinference.ids import Address, ObjectRef, ResponseId, StreamId
@@ -21,6 +22,8 @@ Fields: TypeAlias = tuple[tuple[str, str], ...]
 """Call metadata."""
 
 UINT32_MAX = 2**32 - 1
+_RETRY_HINT = re.compile(r"try again in (\d{1,9}(?:\.\d{1,3})?) s$")
+"""How a refusal's reason says when it may be over: the message has no field for that."""
 
 
 def push_fields(metadata: PushMetadata) -> Fields:
@@ -65,6 +68,7 @@ def pick_result(response: pb.PickResponse) -> PickResult:
         destination=_destination(response),
         response_id=ResponseId(response.response_id),
         body_total_bytes=response.body_total_bytes,
+        retry_after=None if (hint := _RETRY_HINT.search(response.reason)) is None else float(hint[1]),
     )
 
 

@@ -6,12 +6,13 @@ import msgspec
 
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.core.filters import Verdict
+from kinference.core.limits import Left
 from kinference.core.pick import Router
 from kinference.core.request import Request
 from kinference.ids import ResponseId, Seconds
 from kinference.picker.rewriting import Rewritten, rewrite
 from kinference.picker.tickets import Ticket
-from kinference.ports import LocalTarget, PickArguments, PickResult, ProviderTarget
+from kinference.ports import Allowance, LocalTarget, PickArguments, PickResult, ProviderTarget
 from kinference.shapes.detect import Parsed, parse
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody, decode
@@ -90,6 +91,7 @@ def _refused(router: Router, decision: Decision, refusal: BadBody | None) -> Dec
 def answer(chosen: Chosen, name_max_chars: int, ticket: Ticket | None = None) -> PickResult:
     """The contract's answer. A refusal has no ticket."""
     decision = chosen.decision
+    requests, tokens = decision.left or (None, None)
     return PickResult(
         outcome=decision.outcome,
         reason=decision.reason[:REASON_MAX_CHARS],
@@ -97,7 +99,14 @@ def answer(chosen: Chosen, name_max_chars: int, ticket: Ticket | None = None) ->
         destination=_target(decision.choice, chosen.path),
         response_id=NO_TICKET if ticket is None else ticket.response_id,
         body_total_bytes=0 if ticket is None else ticket.bytes_left,
+        retry_after=decision.retry_after,
+        requests=None if requests is None else _allowance(requests),
+        tokens=None if tokens is None else _allowance(tokens),
     )
+
+
+def _allowance(left: Left) -> Allowance:
+    return Allowance(left.limit, left.remaining, left.full_in)
 
 
 def _readable_model(body: bytes) -> str:

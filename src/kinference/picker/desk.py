@@ -16,9 +16,12 @@ from kinference.observe.metrics import (
     EXPIRED,
     INTER_TOKEN_GAPS,
     ITL_IGNORED,
+    LIMIT_REFUSALS,
     LIVE_TICKETS,
     PICK_SECONDS,
     PICKS,
+    TENANT_SPENT,
+    TENANT_UNPRICED,
     Metrics,
 )
 from kinference.picker.account import Account
@@ -101,6 +104,8 @@ class Desk:
             ticket = self._ticketed(flow, body, chosen.patched)
         self._history.add(flow)
         self._metrics.count(PICKS, _OUTCOMES[chosen.decision.outcome])
+        if chosen.decision.limit:
+            self._metrics.count(LIMIT_REFUSALS, arguments.tenant, chosen.decision.limit)
         self._metrics.time(PICK_SECONDS, self._clock.now() - began)
         return answer(chosen, self.limits.name_max_chars, ticket)
 
@@ -234,6 +239,9 @@ class Desk:
         """Bring the metrics up to date, before they are read."""
         for bucket in self._gaps.take():
             self._metrics.count(INTER_TOKEN_GAPS, bucket.destination, bucket.upper_edge_ms, amount=bucket.gaps)
+        for tenant, usd, unpriced in self._router.accounts.take_unreported():
+            self._metrics.count(TENANT_SPENT, tenant, amount=usd)
+            self._metrics.count(TENANT_UNPRICED, tenant, amount=unpriced)
         self._metrics.gauge(BUFFERED_BYTES, self._account.held)
         self._metrics.gauge(LIVE_TICKETS, len(self._tickets))
 

@@ -29,7 +29,7 @@ from kinference.runtime.directory import FleetDirectory
 from kinference.runtime.followed_backends import FollowedBackends
 from kinference.runtime.planes import Plane
 from kinference.runtime.rules import apply, routing_rules
-from kinference.runtime.views import decision_views, endpoint_views
+from kinference.runtime.views import decision_views, endpoint_views, tenant_views
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
 from kinference.wire.access import Access, Token
 from kinference.wire.exchange import Handler, HttpServer
@@ -175,6 +175,7 @@ def build_admin(parts: Parts, control: Control | None, unready_reason: Callable[
             metrics=parts.metrics,
             endpoints=lambda: endpoint_views(parts.router, parts.clock.now()),
             decisions=lambda limit: decision_views(parts.desk, parts.router, limit),
+            tenants=lambda: tenant_views(parts.router, parts.clock.now()),
             unready_reason=unready_reason,
             refresh=parts.desk.publish,
             control=None if control is None else ControlApi(control.registry, control.routes),

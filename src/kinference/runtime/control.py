@@ -71,7 +71,7 @@ async def control_plane(
     Raises ConfigError when the store cannot be used.
     """
     admits = admits_any if config.verifies_private else admits_public
-    async with GuardedUpstream(admits) as upstream, _store(config, environ) as store:
+    async with GuardedUpstream(admits) as upstream, opened_store(config, environ) as store:
         if config.control.store is not None:
             await _open(store)
         catalogue, credentials = Catalogue(store), build_credentials(environ)
@@ -91,14 +91,14 @@ async def _open(store: Store) -> None:
 
 async def backup(config: Config, environ: Mapping[str, str]) -> bytes:
     """Every record of the store, for a file. Raises StoreFailed."""
-    async with _store(config, environ) as store:
+    async with opened_store(config, environ) as store:
         return await dumped(store)
 
 
 async def restore(config: Config, environ: Mapping[str, str], content: bytes) -> int:
     """Replace every record by those of a backup; how many there are now. Raises StoreFailed."""
     rows = parsed(content)
-    async with _store(config, environ) as store:
+    async with opened_store(config, environ) as store:
         try:
             await store.load(rows)
         except Referred:
@@ -114,7 +114,7 @@ async def rotate_key(config: Config, environ: Mapping[str, str]) -> int:
     source = key_source(environ)
     if source.file is not None:
         source.rotate()
-    async with _store(config, environ) as store:
+    async with opened_store(config, environ) as store:
         changed = await Registry(Catalogue(store), build_credentials(environ), lambda _name: ()).rewrap()
     if source.file is not None:
         source.forget()
@@ -122,7 +122,8 @@ async def rotate_key(config: Config, environ: Mapping[str, str]) -> int:
 
 
 @asynccontextmanager
-async def _store(config: Config, environ: Mapping[str, str]) -> AsyncIterator[Store]:
+async def opened_store(config: Config, environ: Mapping[str, str]) -> AsyncIterator[Store]:
+    """The configured store, which connects when it is first used."""
     store = build_store(config, environ)
     try:
         yield store

@@ -58,6 +58,16 @@ class FollowedBackends:
         self._resolved: Mapping[ObjectRef, BackendRoute] = {}
         self._told: Mapping[ObjectRef, str] = {}
         self._trouble = ""
+        self._announce: Callable[[], None] = _tell_nobody
+
+    @property
+    def resolved(self) -> Mapping[ObjectRef, BackendRoute]:
+        """All that could be resolved."""
+        return self._resolved
+
+    def on_change(self, announce: Callable[[], None]) -> None:
+        """Have `announce` called when a backend is elsewhere than before, or its credential another."""
+        self._announce = announce
 
     def get(self, ref: ObjectRef) -> BackendRoute | None:
         """None for a backend that has a URL of its own, or that could not be resolved yet."""
@@ -87,7 +97,10 @@ class FollowedBackends:
         self._trouble = ""
         troubles: dict[ObjectRef, str] = {}
         resolved = {backend.ref: self._resolve(backend, resolver, troubles) for backend in self._backends}
-        self._resolved = {ref: route for ref, route in resolved.items() if route is not None}
+        known = {ref: route for ref, route in resolved.items() if route is not None}
+        if known != self._resolved:
+            self._resolved = known
+            self._announce()
         self._tell(troubles)
 
     async def run(self) -> None:
@@ -116,3 +129,7 @@ class FollowedBackends:
                 fields = {"backend": str(backend.ref), "follows": follows, "reason": trouble}
                 _log.error("a backend cannot be resolved", extra=fields)
         self._told = troubles
+
+
+def _tell_nobody() -> None:
+    """Nobody follows the followers yet."""

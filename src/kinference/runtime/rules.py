@@ -1,15 +1,33 @@
 """From the configuration to what the core reads: pools, backends and rules."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from glob import escape
 from hashlib import blake2b
+from types import MappingProxyType
+from typing import Final
 
-from kinference.config.schema import Backend, Config, Endpoint, ModelRoute, Pool, TenantPolicy
+from kinference.config.schema import (
+    Backend,
+    Config,
+    Endpoint,
+    ModelPrice,
+    ModelRoute,
+    Pool,
+    TenantLimits,
+    TenantPolicy,
+)
 from kinference.config.schema import Target as ConfiguredTarget
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
+from kinference.core.limits import Limits
 from kinference.core.pick import Router
 from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind, TenantRule
+from kinference.core.prices import Price, PricedModel
 from kinference.fleet.static import set_static_pools
+from kinference.gateway.backends import BackendRoute
 from kinference.ids import ObjectRef
+from kinference.runtime.price_list import listed_price
+
+NO_RECORDS: Final[Mapping[ObjectRef, BackendRoute]] = MappingProxyType({})
 
 
 def endpoint_specs(pool: Pool) -> tuple[EndpointSpec, ...]:
@@ -27,23 +45,48 @@ def _endpoint_spec(pool: Pool, endpoint: Endpoint) -> EndpointSpec:
         labels=endpoint.labels,
         weight=endpoint.weight,
         models=pool.models,
+        prices=_prices(pool.prices),
     )
 
 
-def backend_specs(config: Config) -> tuple[BackendSpec, ...]:
-    """The backends without what only the gateway may know of them."""
-    return tuple(
-        BackendSpec(backend.ref, backend.api, backend.models, backend.path or "", _revision(backend))
-        for backend in config.backends
-    )
+def backend_specs(config: Config, records: Mapping[ObjectRef, BackendRoute] = NO_RECORDS) -> tuple[BackendSpec, ...]:
+    """The backends without what only the gateway may know of them; `records` are those that a provider stands for."""
+    return tuple(_backend_spec(config, backend, records.get(backend.ref)) for backend in config.backends)
 
 
-def _revision(backend: Backend) -> str:
+def _backend_spec(config: Config, backend: Backend, record: BackendRoute | None) -> BackendSpec:
+    url = str(backend.base_url or "") if record is None else record.base_url
+    names = dict.fromkeys((*backend.models.values(), *_names_routed_to(backend, config.models)))
+    listed = {name: listed_price(name, url) for name in names} if url else {}
+    known = tuple(PricedModel(escape(name), price) for name, price in listed.items() if price is not None)
+    prices = (*_prices(backend.prices), *known)
+    return BackendSpec(backend.ref, backend.api, backend.models, backend.path or "", _revision(backend, record), prices)
+
+
+def _revision(backend: Backend, record: BackendRoute | None) -> str:
     """Tells that the URL or the key changed, and nothing of what they are."""
-    key = backend.api_key.reveal() if backend.api_key else ""
-    if (aws := backend.aws) is not None:
+    url, key, aws = backend.base_url, backend.api_key.reveal() if backend.api_key else "", backend.aws
+    if aws is not None:
         key = f"{aws.access_key_id.reveal()} {aws.secret_access_key.reveal()} {aws.region}"
-    return blake2b(f"{backend.base_url} {key}".encode(), digest_size=8).hexdigest()
+    text = f"{url} {key}"
+    if record is not None:
+        keys = record.aws
+        signing = () if keys is None else (keys.access_key_id, keys.secret_access_key, keys.region)
+        text = " ".join((record.base_url, record.api_key, *signing))
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _names_routed_to(backend: Backend, routes: Iterable[ModelRoute]) -> Iterable[str]:
+    """The models that the routing table asks a backend for by the provider's own names."""
+    return (
+        target.model for route in routes for target in route.targets if target.backend == backend.ref and target.model
+    )
+
+
+def _prices(configured: Iterable[ModelPrice]) -> tuple[PricedModel, ...]:
+    return tuple(
+        PricedModel(one.model, Price(one.input_usd, one.output_usd, one.cached_input_usd)) for one in configured
+    )
 
 
 def routing_rules(config: Config) -> RoutingRules:
@@ -75,14 +118,24 @@ def _destination(target: ConfiguredTarget) -> tuple[TargetKind, ObjectRef]:
 
 
 def _tenant_rule(rule: TenantPolicy) -> TenantRule:
-    return TenantRule(rule.tenants, rule.models, rule.classes, rule.destinations)
+    limits = None if rule.limits is None else _limits(rule.limits)
+    return TenantRule(rule.tenants, rule.models, rule.classes, rule.destinations, limits, rule.usd_per_hour)
 
 
-def apply(config: Config, router: Router, fleet: Fleet) -> None:
+def has_budgets(config: Config) -> bool:
+    """Whether any tenant's money is counted."""
+    return any(rule.limits is not None and rule.limits.usd_per_month is not None for rule in config.tenants)
+
+
+def _limits(limits: TenantLimits) -> Limits:
+    return Limits(limits.requests_per_minute, limits.tokens_per_minute, limits.concurrent, limits.usd_per_month)
+
+
+def apply(config: Config, router: Router, fleet: Fleet, records: Mapping[ObjectRef, BackendRoute] = NO_RECORDS) -> None:
     """Make the router and the fleet follow a configuration; endpoints that stay keep what is known of them.
 
     Raises ConfigError, and changes nothing, when the policy or a parameter is unknown.
     """
     router.reconfigure(routing_rules(config))
     set_static_pools(fleet, {pool.ref: endpoint_specs(pool) for pool in config.pools})
-    fleet.set_backends(backend_specs(config))
+    fleet.set_backends(backend_specs(config, records))

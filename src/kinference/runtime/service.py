@@ -12,6 +12,7 @@ import msgspec
 from kinference.config.env import PREFIX, process_environment
 from kinference.config.schema import Config
 from kinference.config.values import HostPort
+from kinference.control.errors import StoreFailed
 from kinference.errors import ConfigError
 from kinference.ids import Seconds
 from kinference.runtime.build import (
@@ -23,10 +24,12 @@ from kinference.runtime.build import (
     build_parts,
     build_servers,
 )
+from kinference.runtime.control import opened_store
 from kinference.runtime.lag import watch_lag
 from kinference.runtime.links import Links, link
 from kinference.runtime.planes import ALL, Plane
-from kinference.runtime.rules import apply
+from kinference.runtime.rules import apply, backend_specs, has_budgets
+from kinference.runtime.spending import Spending
 from kinference.runtime.views import unready_reason
 from kinference.runtime.wires import Wire, http_upstream
 from kinference.wire.exchange import Exchange
@@ -49,9 +52,12 @@ class Ports(msgspec.Struct, frozen=True, omit_defaults=True):
 class Service:
     """The planes of one process. Made by `running`."""
 
-    def __init__(self, config: Config, parts: Parts, links: Links) -> None:
+    def __init__(self, config: Config, parts: Parts, links: Links, spending: Spending) -> None:
         self.config = config
-        self._parts, self._links = parts, links
+        self._parts, self._links, self._spending = parts, links, spending
+        links.backends.on_change(self._follow_backends)
+        self._follow_backends()
+        self._count_money()
         self._gateway = build_gateway(config, parts, links.picker, links.backends)
         admin = build_admin(parts, links.control, self.unready_reason)
         control = links.control.service if links.control is not None else None
@@ -72,6 +78,13 @@ class Service:
 
     async def _serve_gateway(self, exchange: Exchange) -> None:
         await self._gateway.handle(exchange)
+
+    def _follow_backends(self) -> None:
+        """A record or a route leads elsewhere: what was wrong with its backends may have been put right."""
+        self._parts.fleet.set_backends(backend_specs(self.config, self._links.backends.resolved))
+
+    def _count_money(self) -> None:
+        self._spending.is_wanted = Plane.PICKER in self._links.planes and has_budgets(self.config)
 
     async def listen(self) -> None:
         """Bind all ports. Raises ConfigError, naming the address, when one cannot be had."""
@@ -103,8 +116,9 @@ class Service:
         now, then = ((each.listen, each.limits, each.control) for each in (self.config, config))
         if now != then:
             _log.warning("listen, limits or control have changed: they take effect at the next start")
-        apply(config, self._parts.router, self._parts.fleet)
+        apply(config, self._parts.router, self._parts.fleet, self._links.backends.resolved)
         self.config = config
+        self._count_money()
         self._parts.access.replace(access_tokens(config))
         self._gateway = build_gateway(config, self._parts, self._links.picker, self._links.backends)
         self._links.backends.configure(config)
@@ -138,6 +152,15 @@ def _naming(key: str, address: HostPort) -> Iterator[None]:
         raise ConfigError(key, f"cannot listen on {address}: {why}", fix) from None
 
 
+async def open_budgets(spending: Spending) -> None:
+    """Find out what has been spent before anything is spent. Raises ConfigError when the store cannot tell."""
+    try:
+        await spending.book()
+    except StoreFailed as error:
+        fix = "budgets need it: check the path, its permissions and the server"
+        raise ConfigError("control.store", str(error), fix) from error
+
+
 @asynccontextmanager
 async def running(config: Config, wire: Wire = Wire.OWN, planes: frozenset[Plane] = ALL) -> AsyncIterator[Service]:
     """A service that listens, watches its fleet and reclaims what callers leave behind, until the block is left."""
@@ -145,7 +168,11 @@ async def running(config: Config, wire: Wire = Wire.OWN, planes: frozenset[Plane
         upstream = await stack.enter_async_context(http_upstream(wire))
         parts = build_parts(config, upstream, wire)
         links = await link(config, parts, planes, process_environment(), stack)
-        service = Service(config, parts, links)
+        store = await stack.enter_async_context(opened_store(config, process_environment()))
+        spending = Spending(parts.router.accounts, store, parts.clock)
+        service = Service(config, parts, links, spending)
+        await open_budgets(spending)
+        stack.push_async_callback(spending.try_to_book)
         stack.push_async_callback(service.drain, 0)
         await service.listen()
         background = await stack.enter_async_context(asyncio.TaskGroup())
@@ -153,7 +180,7 @@ async def running(config: Config, wire: Wire = Wire.OWN, planes: frozenset[Plane
         if not planes.isdisjoint((Plane.PICKER, Plane.GATEWAY)):
             works.append(parts.watcher.run())
         if Plane.PICKER in planes:
-            works.append(parts.timer.run())
+            works += [parts.timer.run(), spending.run()]
         if parts.certificates is not None:
             works.append(parts.certificates.run())
         for work in works:

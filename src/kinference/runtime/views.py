@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from kinference.core.decision import Explanation
 from kinference.core.fleet import Fleet
+from kinference.core.limits import Account
 from kinference.core.pick import Router
 from kinference.ids import Seconds
 from kinference.picker.desk import Desk
@@ -27,6 +28,24 @@ def _decision_view(flow: Flow, explanation: Explanation) -> Mapping[str, object]
     decision = flow.decision
     estimates = {"prompt_tokens_estimated": decision.prompt_tokens, "hit_tokens_expected": decision.hit_tokens}
     return {"picked_at": picked_at, **flow.fields(), **estimates, "explanation": explanation}
+
+
+def tenant_views(router: Router, now: Seconds) -> Sequence[Mapping[str, object]]:
+    """Every tenant with limits that has been active: what it may use, and what it has used."""
+    return [_tenant_view(account, now) for account in router.accounts.all()]
+
+
+def _tenant_view(account: Account, now: Seconds) -> Mapping[str, object]:
+    requests, tokens = account.left(now)
+    return {
+        "tenant": account.tenant,
+        "limits": account.limits,
+        "in_flight": account.in_flight,
+        "requests_left": None if requests is None else requests.remaining,
+        "tokens_left": None if tokens is None else tokens.remaining,
+        "spent_usd": account.spent_usd,
+        "expected_usd": account.held_usd,
+    }
 
 
 def unready_reason(fleet: Fleet, *, draining: bool) -> str | None:

@@ -94,3 +94,10 @@ async def test_a_server_that_goes_away_is_told_of_and_found_again(running: Serve
     await asyncio.to_thread(running.start)
     assert await store.read(Kind.PROVIDER, "p") is not None
     await store.close()
+
+
+async def test_what_replicas_spend_at_the_same_time_adds_up(stores: tuple[PostgresStore, PostgresStore]) -> None:
+    one, other = stores
+    await asyncio.gather(*(store.spend("2026-11", "a", 7) for store in stores * 20))
+    await one.spend("2026-12", "a", 1)
+    assert await other.spent("2026-11") == {"a": 280}

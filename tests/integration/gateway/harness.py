@@ -199,6 +199,7 @@ class Rig:
 
     port: int
     desk: Desk
+    router: Router
     metrics: Metrics
     handlers: int = 0
     """Requests whose handler has not returned; one may still account for what its client has had already."""
@@ -269,7 +270,7 @@ async def gateway_on(
         serving = Gateway(
             Outside(InProcessPicker(desk), upstream, clock, metrics, directory), options or GatewayOptions()
         )
-        rig = Rig(0, desk, metrics)
+        rig = Rig(0, desk, router, metrics)
 
         async def handle(exchange: Exchange) -> None:
             rig.handlers += 1

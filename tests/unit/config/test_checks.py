@@ -34,6 +34,16 @@ def test_a_good_file_passes() -> None:
     [
         ("listen: {picker: 127.0.0.1:80, admin: 127.0.0.1:80}", "listen.admin: another listener has this address"),
         ("limits: {body_ttl: 0}", "limits.body_ttl: must be more than 0"),
+        ("tenants: [{tenants: [a], limits: {concurrent: 0}}]", "tenants[0].limits.concurrent: must be more than 0"),
+        (
+            "tenants: [{tenants: [a], limits: {usd_per_month: -1}}]",
+            "tenants[0].limits.usd_per_month: must not be less than 0",
+        ),
+        ("tenants: [{tenants: [a], usd_per_hour: 0}]", "tenants[0].usd_per_hour: must be more than 0"),
+        (
+            f"{POOL[:-3]}, prices: [{{model: m, input_usd: 1, output_usd: -2}}]}}]",
+            "pools[0].prices[0]: less than 0; write dollars for a million tokens",
+        ),
         ("limits: {body_max_bytes: 2GiB}", "limits.body_max_bytes: larger than buffer_max_bytes"),
         (f"{POOL[:-2]}, {{name: p, endpoints: ['http://h:2']}}]", "pools[1].name: another pool has this name"),
         ("pools: [{name: p, endpoints: []}]", "pools[0].endpoints: no endpoint; list at least one URL"),

@@ -1,11 +1,12 @@
 """Groups and tiers of candidates."""
 
-from kinference.core.candidates import CACHED_MAX, Candidates, Group, Shortlist
+from kinference.core.candidates import CACHED_MAX, Candidates, Group, Shortlist, expected_usd
 from kinference.core.filters import Verdict
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
 from kinference.core.policy import ModelRule, RoutingRules, Rulebook, Target, TargetKind
 from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.index import PrefixIndex
+from kinference.core.prices import Price, PricedModel
 from kinference.core.request import Request
 from kinference.core.roster import Roster
 from kinference.ids import Address, ObjectRef
@@ -22,7 +23,8 @@ def candidates_of(*targets: Target) -> tuple[Roster, Candidates]:
         fleet.set_pool(pool, [EndpointSpec(pool, address, models=("m", "n")) for address in addresses])
         for address in addresses:
             fleet.set_ready(pool, address, ready=True)
-    fleet.set_backends([BackendSpec(CLOUD, Api.OPENAI_CHAT, {"m": "cloud-m"})])
+    prices = (PricedModel("cloud-m", Price(1_000.0, 0.0)),)
+    fleet.set_backends([BackendSpec(CLOUD, Api.OPENAI_CHAT, {"m": "cloud-m"}, prices=prices)])
     index = PrefixIndex()
     roster = Roster(fleet, index, EngineBlocks(index))
     roster.sync()
@@ -148,3 +150,23 @@ def test_names_without_end_do_not_fill_the_memory() -> None:
     for number in range(CACHED_MAX + 10):
         assert shortlist(candidates, f"name-{number}").groups
     assert len(candidates._cache) <= CACHED_MAX
+
+
+def test_what_costs_more_than_there_is_left_is_left_out_and_what_is_free_never_is() -> None:
+    _, candidates = candidates_of()
+    request = Request("m", Api.OPENAI_CHAT, (), 4_000)  # about 1,000 tokens, 1 dollar
+    for purse_usd, places in ((None, 5), (1.0, 5), (0.99, 4), (0.0, 4), (-3.0, 4)):
+        (group,) = candidates.shortlist(request, None, 0.0, purse_usd).groups
+        assert len(group.names) == places
+    _, candidates = candidates_of(Target(TargetKind.BACKEND, CLOUD))
+    options = candidates.shortlist(request, None, 0.0, 0.0).options
+    assert options.verdicts[Verdict.OVER_BUDGET] == 1
+
+
+def test_a_dear_tier_makes_room_for_the_next() -> None:
+    _, candidates = candidates_of(Target(TargetKind.BACKEND, CLOUD), Target(TargetKind.POOL, A, priority=1))
+    request = Request("m", Api.OPENAI_CHAT, (), 4_000)
+    (group,) = candidates.shortlist(request, None, 0.0, 0.5).groups
+    assert group.names == ["default/a/a0:1", "default/a/a1:1"]
+    (group,) = candidates.shortlist(request, None, 0.0, 5.0).groups
+    assert expected_usd(request, group) == [1.0]

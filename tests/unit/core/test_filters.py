@@ -4,7 +4,9 @@ import pytest
 
 from kinference.core.filters import FILTERS, Question, Verdict, screen
 from kinference.core.fleet import BackendSpec, Endpoint, EndpointSpec
+from kinference.core.limits import Limits
 from kinference.core.policy import TargetKind, TenantRule
+from kinference.core.prices import FREE, PricedModel
 from kinference.core.request import Request
 from kinference.core.roster import Destination
 from kinference.ids import Address, ObjectRef
@@ -20,9 +22,9 @@ def local(
     return Destination(TargetKind.POOL, POOL, "pool", endpoint)
 
 
-def backend(api: Api) -> Destination:
-    ref = ObjectRef("default", "openai")
-    return Destination(TargetKind.BACKEND, ref, "backend", backend=BackendSpec(ref, api, {}))
+def backend(api: Api, priced: str = "") -> Destination:
+    ref, prices = ObjectRef("default", "openai"), (PricedModel(priced, FREE),)
+    return Destination(TargetKind.BACKEND, ref, "backend", backend=BackendSpec(ref, api, {}, prices=prices))
 
 
 def verdict(destination: Destination, api: Api = Api.OPENAI_CHAT, model: str | None = "m") -> Verdict | None:
@@ -65,7 +67,19 @@ def test_the_tenants_limits_come_last() -> None:
     request = Request("m", Api.OPENAI_CHAT, (), 0, tenant="t")
     assert screen(Question(request, closed, local(), "m")) is Verdict.FORBIDDEN
     assert screen(Question(request, closed, local(ready=False), "m")) is Verdict.NOT_READY
-    assert len(FILTERS) == 5
+    assert len(FILTERS) == 6
+
+
+@pytest.mark.parametrize(
+    "rule", [TenantRule(("t",), limits=Limits(usd_per_month=1.0)), TenantRule(("t",), usd_per_hour=1.0)]
+)
+def test_who_minds_money_goes_nowhere_at_an_unknown_price(rule: TenantRule) -> None:
+    request = Request("m", Api.OPENAI_CHAT, (), 0, tenant="t")
+    assert screen(Question(request, rule, backend(Api.OPENAI_CHAT), "m")) is Verdict.UNPRICED
+    assert screen(Question(request, rule, backend(Api.OPENAI_CHAT, "m"), "m")) is None
+    assert screen(Question(request, rule, local(), "m")) is None
+    careless = TenantRule(("t",), limits=Limits(concurrent=1))
+    assert screen(Question(request, careless, backend(Api.OPENAI_CHAT), "m")) is None
 
 
 def test_every_verdict_says_what_would_help() -> None:

@@ -3,15 +3,18 @@
 import pytest
 
 from kinference.core.flight import Flight
+from kinference.core.limits import Accounts, Hold, Limits
 from kinference.core.policy import TargetKind
+from kinference.core.prices import Price
 from kinference.core.rates import Typical, cold_rates
 from kinference.core.roster import BYTES_PER_TOKEN, Destination, ModelTraits
 from kinference.ids import ObjectRef
+from kinference.vocabulary import AbortReason
 
 
-def flight_of(*, believed: int = 0, alone: bool = True) -> Flight:
+def flight_of(*, believed: int = 0, alone: bool = True, hold: Hold | None = None) -> Flight:
     destination = Destination(TargetKind.POOL, ObjectRef("default", "pool"), "pool")
-    return Flight(destination, cold_rates(Typical()), ModelTraits(), 3_000, 1_000.0, believed, None, alone)
+    return Flight(destination, cold_rates(Typical()), ModelTraits(), 3_000, 1_000.0, believed, None, alone, hold)
 
 
 def test_a_good_answer_teaches_rates_counts_and_hold_time() -> None:
@@ -62,3 +65,56 @@ def test_only_a_clear_miss_with_nothing_ahead_shows_that_the_cache_dropped_somet
     flight = flight_of(believed=believed, alone=alone)
     assert flight.learn_hit(cached) is dropped
     assert (flight.destination.hit_trust < 1.0) == (cached < believed)
+
+
+def held() -> tuple[Flight, Hold]:
+    account = Accounts().of("t", Limits(1, 1_000, usd_per_month=1.0), 0.0)
+    assert account is not None
+    hold = account.hold(400, Price(1_000.0, 2_000.0, 500.0), 0.4)
+    return flight_of(hold=hold), hold
+
+
+def used(hold: Hold) -> tuple[float, float, float]:
+    """Requests, tokens, dollars."""
+    requests, tokens = hold.account.requests, hold.account.tokens
+    assert requests is not None
+    assert tokens is not None
+    assert hold.account.in_flight == 0
+    return requests.size - requests.level, tokens.size - tokens.level, round(hold.account.spent_usd, 6)
+
+
+def test_the_final_counts_replace_what_was_expected_and_cached_tokens_are_cheaper() -> None:
+    flight, hold = held()
+    flight.learn_first(1.0, 200, 0.0)
+    flight.settle(100, 20, 60)
+    assert used(hold) == (1, 120, 0.11)
+
+
+def test_a_final_without_counts_is_no_gift() -> None:
+    flight, hold = held()
+    flight.settle(0, 0, None)
+    assert used(hold) == (1, 400, 0.4)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("status", [0, 400, 429, 503])
+def test_an_answer_that_failed_costs_nothing(status: int, counted: bool) -> None:
+    flight, hold = held()
+    flight.learn_first(1.0, status, 0.0)
+    if counted:
+        flight.settle(100, 20, 0)
+    else:
+        flight.settle_unreported(AbortReason.UNSPECIFIED)
+    assert used(hold) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("reason", list(AbortReason))
+def test_what_may_have_run_counts_as_expected_and_what_cannot_have_run_does_not(reason: AbortReason) -> None:
+    flight, hold = held()
+    flight.settle_unreported(reason)
+    assert used(hold) == ((1, 400, 0.4) if reason is AbortReason.UNSPECIFIED else (0, 0, 0))
+
+
+def test_without_limits_nothing_is_settled() -> None:
+    flight_of().settle(1, 1, 1)
+    flight_of().settle_unreported(AbortReason.UNSPECIFIED)

@@ -8,10 +8,12 @@ from msgspec.structs import replace
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Fleet, Observation, PrefixSignal
 from kinference.core.health import UNUSABLE_BACKOFF_S
+from kinference.core.limits import ACCOUNTS_MAX, Left, Limits
 from kinference.core.pick import Router
 from kinference.core.policies import POLICIES
 from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind, TenantRule
 from kinference.core.prefix.hashing import HASHED_BYTES_MAX
+from kinference.core.prices import Price, PricedModel
 from kinference.core.request import Request
 from kinference.errors import ConfigError
 from kinference.ids import Address, ObjectRef, ReservationId
@@ -425,3 +427,124 @@ def test_the_blocks_of_a_prompt_under_way_can_be_asked_for() -> None:
     assert len(router.prompt_blocks(decision.reservation)) == 4_000 // 512
     router.final_token(decision.reservation, 1_000, 10, None, 1.0)
     assert router.prompt_blocks(decision.reservation) == ()
+
+
+# --- limits -------------------------------------------------------------------------------------
+
+CLOUD_PRICE = Price(1_000.0, 1_000.0, 100.0)
+
+
+def limited(
+    limits: Limits | None = None, usd_per_hour: float | None = None, prices: bool = True
+) -> tuple[Router, Fleet]:
+    """One engine, and a backend that costs about 1.26 dollars for a request of CHAT; both serve `m`."""
+    fleet = fleet_of(1)
+    priced = (PricedModel("n", CLOUD_PRICE),) if prices else ()
+    fleet.set_backends([BackendSpec(CLOUD, Api.OPENAI_CHAT, {"m": "n"}, prices=priced)])
+    rule_of_all = TenantRule(("t",), limits=limits, usd_per_hour=usd_per_hour)
+    return router_of(fleet, rule(pool_target(), cloud_target()), tenants=(rule_of_all,)), fleet
+
+
+ASKED = replace(CHAT, tenant="t")
+
+
+def test_a_limit_refuses_as_quota_naming_it_and_says_when() -> None:
+    router, _ = limited(Limits(requests_per_minute=1))
+    assert router.decide(ASKED, 0.0).outcome is Outcome.OK
+    refused = router.decide(ASKED, 0.0)
+    assert (refused.outcome, refused.limit, refused.retry_after) == (
+        Outcome.POLICY_REJECTED,
+        "requests_per_minute",
+        60.0,
+    )
+    assert refused.reason.startswith("quota: tenant 't' is at its requests_per_minute of 1")
+    assert refused.left is not None
+    assert refused.left[0] == Left(1, 0, 60.0)
+    assert router.decide(replace(CHAT, tenant="other"), 0.0).outcome is Outcome.OK
+    assert router.decide(ASKED, 60.0).outcome is Outcome.OK
+
+
+def test_a_pick_without_limits_says_nothing_of_what_is_left() -> None:
+    router, _ = limited()
+    assert router.decide(ASKED, 0.0).left is None
+    assert router.accounts.all() == ()
+
+
+@pytest.mark.parametrize("reason", list(AbortReason))
+def test_a_request_that_failed_before_its_answer_does_not_count_again_when_it_is_tried_elsewhere(
+    reason: AbortReason,
+) -> None:
+    router, _ = limited(Limits(requests_per_minute=1, tokens_per_minute=2_000, concurrent=1))
+    first = router.decide(ASKED, 0.0)
+    router.first_token(first.reservation, 1.0, 503, 0.0)
+    router.abort(first.reservation, reason, 0.0)
+    assert router.decide(ASKED, 0.0).outcome is Outcome.OK
+
+
+def test_a_tenant_without_money_is_served_by_what_is_free_and_refused_what_is_not() -> None:
+    router, fleet = limited(Limits(usd_per_month=1.0))
+    router.accounts.month_ends_at = 1_000.0
+    assert local(router.decide(ASKED, 0.0))
+    fleet.set_ready(POOL, address(0), ready=False)
+    refused = router.decide(ASKED, 100.0)
+    assert (refused.outcome, refused.limit, refused.retry_after) == (Outcome.POLICY_REJECTED, "usd_per_month", 900.0)
+    assert refused.reason.startswith("quota: budget: tenant 't' has used 0.00 of its usd_per_month of 1")
+
+
+def test_money_that_is_expected_to_be_spent_is_gone_until_it_is_known_how_much_was() -> None:
+    router, fleet = limited(Limits(usd_per_month=2.0))
+    fleet.set_ready(POOL, address(0), ready=False)
+    first = router.decide(ASKED, 0.0)
+    assert isinstance(first.choice, BackendChoice)
+    assert router.decide(ASKED, 0.0).limit == "usd_per_month"
+    router.final_token(first.reservation, 200, 100, 100, 1.0)
+    (account,) = router.accounts.all()
+    assert account.spent_usd == pytest.approx(0.1 + 0.01 + 0.1)
+    assert router.decide(ASKED, 1.0).outcome is Outcome.OK
+
+
+def test_who_minds_money_is_not_sent_where_nobody_knows_the_price() -> None:
+    router, fleet = limited(Limits(usd_per_month=5.0), prices=False)
+    assert local(router.decide(ASKED, 0.0))
+    fleet.set_ready(POOL, address(0), ready=False)
+    refused = router.decide(ASKED, 0.0)
+    assert refused.outcome is Outcome.POLICY_REJECTED
+    assert refused.reason.startswith("policy: tenant 't' minds money, and nobody knows the price")
+    assert router.decide(CHAT, 0.0).outcome is Outcome.OK
+
+
+def test_an_unknown_price_is_told_and_not_taken_for_none() -> None:
+    router, fleet = limited(Limits(concurrent=5), prices=False)
+    fleet.set_ready(POOL, address(0), ready=False)
+    router.final_token(router.decide(ASKED, 0.0).reservation, 1_000, 10, None, 1.0)
+    assert router.accounts.take_unreported() == (("t", 0.0, 1),)
+
+
+def test_who_holds_time_cheap_waits_for_what_is_free_and_who_holds_it_dear_pays() -> None:
+    def where(usd_per_hour: float) -> set[bool]:
+        router, _ = limited(usd_per_hour=usd_per_hour)
+        decisions = [router.decide(replace(prompt(n, 80_000), tenant="t"), 0.0) for n in range(20)]
+        return {isinstance(decision.choice, BackendChoice) for decision in decisions}
+
+    assert where(0.01) == {False}
+    assert where(1_000_000.0) == {False, True}
+
+
+def test_what_is_weighed_within_the_limits_is_refused_when_others_have_used_them_up_meanwhile() -> None:
+    router, _ = limited(Limits(concurrent=1))
+    weighed = [router.weigh(ASKED, 0.0) for _ in range(2)]
+    outcomes = [router.commit(one, 0.0).outcome for one in weighed if not isinstance(one, Decision)]
+    assert outcomes == [Outcome.OK, Outcome.POLICY_REJECTED]
+    assert requests(router) == 1
+
+
+def test_more_tenants_than_can_be_counted_are_asked_to_wait() -> None:
+    fleet = fleet_of(1)
+    router = router_of(fleet, tenants=(TenantRule(("*",), limits=Limits(concurrent=1)),))
+    for number in range(ACCOUNTS_MAX):
+        account = router.accounts.of(f"t{number}", Limits(concurrent=1), 0.0)
+        assert account is not None
+        account.hold(1, None, 0.0)
+    refused = router.decide(replace(CHAT, tenant="another"), 0.0)
+    assert (refused.outcome, refused.retry_after) == (Outcome.POLICY_REJECTED, 60.0)
+    assert refused.reason.startswith("quota: ")

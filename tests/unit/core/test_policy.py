@@ -2,6 +2,7 @@
 
 import pytest
 
+from kinference.core.limits import Limits
 from kinference.core.policy import (
     NAME_MAX,
     ModelRule,
@@ -126,3 +127,10 @@ def test_which_models_a_tenant_may_use_follows_the_same_rules() -> None:
     assert [rules.may_use_model(tenant, "a1") for tenant in ("t", "all", "x", "")] == [True, True, False, False]
     assert not rules.may_use_model("t", "b")
     assert book().may_use_model("", "b")
+
+
+def test_a_budget_or_a_price_of_time_makes_a_rule_mind_money() -> None:
+    assert not TenantRule(("t",)).minds_money
+    assert not TenantRule(("t",), limits=Limits(concurrent=1)).minds_money
+    assert TenantRule(("t",), limits=Limits(usd_per_month=0.0)).minds_money
+    assert TenantRule(("t",), usd_per_hour=1.0).minds_money

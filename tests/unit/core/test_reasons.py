@@ -57,3 +57,12 @@ def test_open_circuits_say_why_and_stay_short() -> None:
 
 def test_an_unknown_pool_is_named() -> None:
     assert "'default/x'" in unknown_pool(ObjectRef("default", "x"))
+
+
+def test_a_rule_about_money_is_told_as_quota_or_policy_and_before_missing_capacity() -> None:
+    outcome, text = reason(Verdict.TRIPPED, Verdict.OVER_BUDGET, Verdict.FORBIDDEN)
+    assert outcome is Outcome.POLICY_REJECTED
+    assert text.startswith("quota: budget: tenant 't' has no money left for any destination of model 'm'")
+    outcome, text = reason(Verdict.NOT_SERVED, Verdict.UNPRICED)
+    assert outcome is Outcome.POLICY_REJECTED
+    assert text.startswith("policy: tenant 't' minds money, and nobody knows the price of model 'm'; give the backend")

@@ -2,12 +2,14 @@
 
 import pytest
 
-from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
+from kinference.core.fleet import BackendSpec, Endpoint, EndpointSpec, Fleet, Observation
+from kinference.core.policy import TargetKind
 from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
+from kinference.core.prices import FREE, Price, PricedModel
 from kinference.core.rates import BACKEND_BASE_MS
-from kinference.core.roster import MODELS_MAX, ModelTraits, Roster
+from kinference.core.roster import MODELS_MAX, Destination, ModelTraits, Roster
 from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import Api
 
@@ -149,3 +151,15 @@ def test_trust_in_hits_follows_what_the_engine_confirms() -> None:
     for _ in range(30):
         destination.learn_hit(1_000, 5_000)
     assert 0.99 < destination.hit_trust <= 1.0
+
+
+def test_our_own_engines_cost_nothing_unless_said_and_a_backend_nothing_is_known_of_has_no_price() -> None:
+    prices = (PricedModel("m", Price(1.0, 2.0)),)
+    for priced, expected in (((), (FREE, None)), (prices, (prices[0].price, prices[0].price))):
+        endpoint = Endpoint(EndpointSpec(POOL, Address("h:1"), prices=priced), 0, 1)
+        local = Destination(TargetKind.POOL, POOL, "h", endpoint)
+        remote = Destination(
+            TargetKind.BACKEND, POOL, "b", backend=BackendSpec(POOL, Api.OPENAI_CHAT, {}, prices=priced)
+        )
+        assert (local.price("m"), remote.price("m")) == expected
+        assert (local.price("n"), remote.price("n")) == (FREE, None)

@@ -1,5 +1,6 @@
 """The columns of a case."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -11,10 +12,11 @@ from kinference.core.ledger import SCRAPE_FADES_S
 from kinference.core.policy import TargetKind
 from kinference.core.prefix.hashing import BLOCK_BYTES, chain_seed, hash_prompt
 from kinference.core.prefix.index import PrefixIndex
+from kinference.core.prices import Price, PricedModel
 from kinference.core.rates import Typical, cold_rates
 from kinference.core.request import Request
 from kinference.core.roster import Destination, ModelTraits
-from kinference.core.weigh import Prompt, expected_output, look_up, make_case, prompt_tokens
+from kinference.core.weigh import HOUR_MS, Prompt, expected_output, look_up, make_case, price_column, prompt_tokens
 from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import Api
 
@@ -91,3 +93,14 @@ def test_a_prompt_has_at_least_one_token() -> None:
 def test_each_case_takes_a_turn() -> None:
     group = group_of("m")
     assert [make_case(request(), group, Prompt(), 0.0).turn for _ in range(3)] == [0, 1, 2]
+
+
+def test_a_price_counts_as_the_time_that_is_worth_as_much() -> None:
+    group = group_of("m", "m")
+    endpoint = group.destinations[1].endpoint
+    assert endpoint is not None
+    endpoint.spec = replace(endpoint.spec, prices=(PricedModel("m", Price(1_000.0, 2_000.0)),))
+    case = make_case(request(output=100), group, Prompt(), 0.0)
+    free, priced = price_column(group, case, usd_per_hour=10.0)
+    assert free == 0.0
+    assert priced == pytest.approx((case.uncached[1] * 0.001 + 100 * 0.002) / 10.0 * HOUR_MS)

@@ -51,6 +51,7 @@ def admin(unready: str | None = None, access: Access | None = None) -> Admin:
             metrics=metrics,
             endpoints=lambda: [{"address": "127.0.0.1:8000", "ready": True}],
             decisions=lambda limit: [{"n": n} for n in range(limit)][:100],
+            tenants=lambda: [{"tenant": "acme"}],
             unready_reason=lambda: unready,
             refresh=lambda: metrics.count(EXPIRED, "body"),
             control=NoControl(),
@@ -151,3 +152,8 @@ async def test_an_admins_token_opens_everything_and_names_its_holder() -> None:
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 async def test_health_is_told_without_a_token(path: str) -> None:
     assert (await ask_as("", path)).status == 200
+
+
+async def test_tenants_are_listed_with_their_use() -> None:
+    exchange = await ask("/api/v1/tenants")
+    assert msgspec.json.decode(exchange.sent) == {"tenants": [{"tenant": "acme"}]}

@@ -60,6 +60,7 @@ def test_a_fault_that_stays_has_no_retry_after() -> None:
         (Outcome.NO_WORKERS, "none ready", 503, "overloaded"),
         (Outcome.POLICY_REJECTED, "policy: not yours", 403, None),
         (Outcome.POLICY_REJECTED, "quota: used up", 429, "rate_limit_exceeded"),
+        (Outcome.POLICY_REJECTED, "quota: budget: spent", 429, "insufficient_quota"),
         (Outcome.POLICY_REJECTED, "saturated: later", 429, "rate_limit_exceeded"),
         (Outcome.POLICY_REJECTED, "because", 403, None),
         (Outcome.UNSPECIFIED, "", 500, "internal_error"),
@@ -111,3 +112,10 @@ def test_gemini_clients_read_the_status_in_words() -> None:
     refusal = Refusal(errors.RATE_LIMITED, "slow down")
     body = json.loads(errors.body(refusal, Dialect.GEMINI, "req_1"))
     assert body == {"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}}
+
+
+def test_a_quota_says_when_it_is_over() -> None:
+    refusal = errors.refusal_of_pick(
+        PickResult(Outcome.POLICY_REJECTED, "quota: used up", retry_after=12.2), model_known=True
+    )
+    assert errors.headers(refusal) == ((b"retry-after", b"13"),)

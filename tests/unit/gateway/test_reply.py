@@ -6,6 +6,8 @@ from kinference.gateway.errors import Refusal
 from kinference.gateway.reply import Reply
 from kinference.gateway.routes import Dialect
 from kinference.gateway.verdict import ErrorAnswer
+from kinference.ports import Allowance, PickResult
+from kinference.vocabulary import Outcome
 from tests.unit.gateway.fakes import JSON, FakeExchange, ManualClock
 
 
@@ -60,3 +62,10 @@ async def test_an_answer_of_our_own_is_json() -> None:
     await answering.json(b"{}")
     assert (exchange.status, exchange.field(b"content-type"), exchange.answer) == (200, b"application/json", b"{}")
     assert record.end is End.OK
+
+
+async def test_an_answer_tells_what_is_left_of_the_tenants_limits() -> None:
+    answering, exchange, record = reply()
+    record.picked = PickResult(Outcome.OK, requests=Allowance(60, 59, 1.0))
+    await answering.start(200, JSON)
+    assert exchange.field(b"x-ratelimit-remaining-requests") == b"59"

@@ -1,5 +1,6 @@
 """Whatever a caller says, the picker's side reads the same."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,3 +102,17 @@ def test_a_pushed_body_keeps_its_numbers() -> None:
 def test_an_address_keeps_its_brackets() -> None:
     local = PickResult(Outcome.OK, destination=LocalTarget(Address("[::1]:8000")), response_id=ResponseId(1))
     assert caller.pick_result(pb.PickResponse.FromString(convert.pick_response(local))) == local
+
+
+@pytest.mark.parametrize(
+    ("reason", "retry_after"),
+    [
+        ("quota: tenant 'a' is at its requests_per_minute of 9; try again in 12.5 s", 12.5),
+        ("saturated: try again in 3 s", 3.0),
+        ("quota: tenant 'a' is at its concurrent of 9; try again when a request of its own has ended", None),
+        ("policy: tenant 'try again in 5 s' may not", None),
+    ],
+)
+def test_when_a_refusal_may_be_over_is_read_from_its_reason(reason: str, retry_after: float | None) -> None:
+    response = pb.PickResponse(outcome=Outcome.POLICY_REJECTED.value, reason=reason)  # type: ignore[arg-type] # as the stubs name it
+    assert caller.pick_result(response).retry_after == retry_after

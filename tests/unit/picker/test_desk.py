@@ -5,14 +5,17 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from kinference.core.fleet import Fleet
+from kinference.core.fleet import BackendSpec, Fleet
+from kinference.core.limits import Limits
 from kinference.core.pick import Router
+from kinference.core.policy import RoutingRules, TenantRule
+from kinference.core.prices import Price, PricedModel
 from kinference.errors import BodyConsumed, BudgetExceeded, InvalidArgument, UnknownId
 from kinference.ids import ObjectRef, ResponseId, StreamId
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult
-from kinference.vocabulary import AbortReason, Outcome
+from kinference.vocabulary import AbortReason, Api, Outcome
 
 Advance = Callable[[float], None]
 
@@ -317,3 +320,63 @@ def test_deadlines_are_announced_as_they_appear(desk: Desk, advance: Advance) ->
     advance(5.0)
     desk.pick(PickArguments(stream_id, ""))
     assert told == [1120.0, 1125.0]
+
+
+LIMITED = RoutingRules(
+    tenants=(TenantRule(("acme",), limits=Limits(requests_per_minute=9, tokens_per_minute=500, concurrent=1)),)
+)
+
+
+@pytest.mark.parametrize("end", ["final", "abort", "unpulled", "unreported"])
+def test_a_limited_tenants_place_is_free_again_however_its_request_ends(
+    desk: Desk, router: Router, advance: Advance, end: str
+) -> None:
+    router.reconfigure(LIMITED)
+    first = pick(desk)
+    assert first.requests is not None
+    assert (first.requests.limit, first.requests.remaining) == (9, 8)
+    refused = pick(desk)
+    assert (refused.outcome, refused.response_id, refused.body_total_bytes) == (Outcome.POLICY_REJECTED, 0, 0)
+    assert refused.reason.startswith("quota: tenant 'acme' is at its concurrent of 1")
+    if end == "final":
+        desk.final_token(final(first.response_id))
+        advance(60.0)  # what it used has flowed back
+    elif end == "abort":
+        desk.abort(first.response_id, AbortReason.NOT_DISPATCHED)
+    elif end == "unpulled":
+        advance(desk.limits.body_ttl + 1)
+    else:
+        pull(desk, first.response_id)
+        advance(desk.limits.ticket_ttl + 1)
+    while desk.expire():
+        pass
+    assert pick(desk).outcome is Outcome.OK
+
+
+def test_tokens_used_beyond_the_limit_refuse_the_next_and_say_for_how_long(desk: Desk, router: Router) -> None:
+    router.reconfigure(LIMITED)
+    first = pick(desk)
+    desk.final_token(FinalTokenReport(first.response_id, "llama", 600, 150))  # 750 of 500 a minute
+    refused = pick(desk)
+    assert refused.outcome is Outcome.POLICY_REJECTED
+    assert refused.reason.startswith("quota: tenant 'acme' is at its tokens_per_minute of 500")
+    assert refused.retry_after is not None
+    assert refused.retry_after > 250 / 500 * 60
+    assert refused.tokens is not None
+    assert refused.tokens.remaining == 0
+
+
+def test_refusals_and_money_are_counted_by_tenant(desk: Desk, router: Router, metrics: Metrics, fleet: Fleet) -> None:
+    prices = (PricedModel("*", Price(1_000.0, 2_000.0)),)
+    fleet.set_backends([BackendSpec(ObjectRef("default", "cloud"), Api.OPENAI_CHAT, {"gpt": "gpt"}, prices=prices)])
+    router.reconfigure(LIMITED)
+    body = CHAT.replace(b"llama", b"gpt")
+    first = pick(desk, body)
+    pick(desk, body)
+    desk.final_token(FinalTokenReport(first.response_id, "gpt", 300, 100))
+    desk.publish()
+    desk.publish()
+    page = metrics.exposition().decode()
+    assert 'kinference_tenant_limit_refusals_total{limit="concurrent",tenant="acme"} 1.0' in page
+    assert 'kinference_tenant_spent_usd_total{tenant="acme"} 0.5' in page
+    assert 'kinference_tenant_unpriced_requests_total{tenant="acme"} 0.0' in page

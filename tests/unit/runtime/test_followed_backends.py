@@ -115,3 +115,15 @@ async def test_a_backend_on_vertex_has_the_projects_place_as_its_base(control: C
     route = await backend_on(control, api, ProviderChange("vertex", {"VERTEX_AI_TOKEN": "t"}, config=config))
     place = "projects/our-project/locations/us-east5"
     assert (route.base_url, route.api_key) == (f"https://us-east5-aiplatform.googleapis.com/{version}/{place}", "t")
+
+
+async def test_whoever_asked_is_told_when_a_record_leads_elsewhere_and_only_then(control: Control) -> None:
+    told: list[str] = []
+    control.backends.on_change(lambda: told.append(control.backends.resolved[REF].api_key))
+    await control.registry.create("p", GOOD, "test")
+    for _ in range(2):
+        await control.backends.refresh()
+    assert told == ["sk-1"]
+    await control.registry.update("p", ProviderChange(credentials={"OPENAI_API_KEY": "sk-2"}), "test")
+    await control.backends.refresh()
+    assert told == ["sk-1", "sk-2"]

@@ -1,12 +1,26 @@
 from types import MappingProxyType
 
-from kinference.config.schema import Backend, Config, Endpoint, ModelRoute, Pool, Routing, Target, TenantPolicy
+from kinference.config.schema import (
+    Backend,
+    Config,
+    Endpoint,
+    ModelPrice,
+    ModelRoute,
+    Pool,
+    Routing,
+    Target,
+    TenantLimits,
+    TenantPolicy,
+)
 from kinference.config.values import Count, HttpPath, Name, Secret, Url
 from kinference.core.fleet import BackendSpec, EndpointSpec
+from kinference.core.limits import Limits
 from kinference.core.policy import ModelRule, TargetKind, TenantRule, UnmatchedTenant
 from kinference.core.policy import Target as CoreTarget
+from kinference.core.prices import Price, price_of
+from kinference.gateway.backends import BackendRoute
 from kinference.ids import Address, ObjectRef
-from kinference.runtime.rules import backend_specs, endpoint_specs, routing_rules
+from kinference.runtime.rules import backend_specs, endpoint_specs, has_budgets, routing_rules
 from kinference.vocabulary import Api, Engine, QosClass
 
 URL = Url("http", "fd00::1", 8000, "/engine")
@@ -80,3 +94,46 @@ def test_an_empty_list_of_a_tenant_stays_apart_from_an_absent_one() -> None:
 def test_the_policy_and_its_parameters_come_along() -> None:
     rules = routing_rules(Config(routing=Routing("round_robin", {"x": 1.5})))
     assert (rules.policy, rules.parameters) == ("round_robin", {"x": 1.5})
+
+
+OPENAI = Url("https", "api.openai.com", 443, "/v1")
+
+
+def test_limits_and_the_price_of_time_come_along() -> None:
+    limits = TenantLimits(Count(1), Count(2), Count(3), 4.5)
+    config = Config(tenants=(TenantPolicy(("a",), limits=limits, usd_per_hour=6.0), TenantPolicy(("b",))))
+    assert routing_rules(config).tenants == (
+        TenantRule(("a",), limits=Limits(1, 2, 3, 4.5), usd_per_hour=6.0),
+        TenantRule(("b",)),
+    )
+    assert has_budgets(config)
+    assert not has_budgets(Config(tenants=(TenantPolicy(("b",), limits=TenantLimits(concurrent=Count(1))),)))
+
+
+def test_configured_prices_go_before_those_that_are_known_of_the_provider() -> None:
+    models = {"mini": "gpt-4o-mini", "big": "gpt-4o", "secret": "nobody-knows"}
+    own = ModelPrice("gpt-4o", 1.0, 2.0, 0.5)
+    backend = Backend(Name("openai"), Api.OPENAI_CHAT, models, base_url=OPENAI, prices=(own,))
+    route = ModelRoute("m", (Target(backend=backend.ref, model="gpt-4.1"),))
+    (spec,) = backend_specs(Config(backends=(backend,), models=(route,)))
+    assert price_of("gpt-4o", spec.prices) == Price(1.0, 2.0, 0.5)
+    assert price_of("gpt-4o-mini", spec.prices) not in (None, Price(1.0, 2.0, 0.5))
+    assert price_of("gpt-4.1", spec.prices) is not None
+    assert price_of("nobody-knows", spec.prices) is None
+
+
+def test_an_endpoint_has_the_prices_of_its_pool() -> None:
+    pool = Pool(Name("chat"), (Endpoint(URL),), prices=(ModelPrice("*", 0.1, 0.2),))
+    (spec,) = endpoint_specs(pool)
+    assert price_of("anything", spec.prices) == Price(0.1, 0.2)
+
+
+def test_a_providers_record_gives_a_backend_its_prices_and_its_revision() -> None:
+    backend = Backend(Name("openai"), Api.OPENAI_CHAT, {"m": "gpt-4o"}, provider=Name("p"))
+    config = Config(backends=(backend,))
+    (without,) = backend_specs(config)
+    records = [BackendRoute(backend.ref, str(OPENAI), key, backend.api) for key in ("sk-one", "sk-two")]
+    one, two = (backend_specs(config, {backend.ref: record})[0] for record in records)
+    assert (without.prices, one.prices) == ((), two.prices)
+    assert price_of("gpt-4o", one.prices) is not None
+    assert len({without.revision, one.revision, two.revision}) == 3

@@ -7,11 +7,15 @@ import grpc
 import pytest
 
 from kinference.config.load import from_engines
-from kinference.config.schema import Config, Listen, Routing
-from kinference.config.values import HostPort
+from kinference.config.schema import Backend, Config, Control, Listen, Routing, TenantLimits, TenantPolicy
+from kinference.config.values import HostPort, Name, StoreUrl
+from kinference.control.registry import ProviderChange
+from kinference.core.limits import Limits
+from kinference.core.prices import Price
 from kinference.errors import ConfigError
 from kinference.ports import UpstreamRequest
 from kinference.runtime.service import Ports, running, write_ports
+from kinference.vocabulary import Api
 from kinference.wire.aiohttp_upstream import AiohttpUpstream
 
 ANY = HostPort("127.0.0.1", 0)
@@ -78,3 +82,47 @@ def test_the_ports_file_is_json_and_leaves_nothing_beside_it(tmp_path: Path) -> 
     write_ports(file, Ports(1, 2, 3))
     assert json.loads(file.read_text()) == {"picker": 1, "gateway": 2, "admin": 3}
     assert list(tmp_path.iterdir()) == [file]
+
+
+BUDGET = TenantPolicy(("acme",), limits=TenantLimits(usd_per_month=5.0))
+
+
+async def test_a_budget_needs_a_store_that_can_tell_what_was_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kinference").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"control\.store: the store .* cannot be used.*budgets need it"):
+        async with running(replace(FREE, tenants=(BUDGET,))):
+            pass
+    async with running(FREE):
+        pass
+
+
+async def test_what_was_spent_is_booked_when_the_service_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    config = replace(NOWHERE, tenants=(BUDGET,))
+    async with running(config) as service:
+        accounts = service._spending.accounts
+        account = accounts.of("acme", Limits(usd_per_month=5.0), 0.0)
+        assert account is not None
+        account.hold(1, Price(1.0, 0.0), 0.0).settle(2_000_000, 0, 0)
+    async with running(config) as service:
+        account = service._spending.accounts.of("acme", Limits(usd_per_month=5.0), 0.0)
+        assert account is not None
+        assert account.spent_usd == 2.0
+
+
+async def test_a_provider_record_that_changes_puts_its_backend_right(tmp_path: Path) -> None:
+    backend = Backend(Name("cloud"), Api.OPENAI_CHAT, {"m": "gpt-4o"}, provider=Name("p"))
+    section = Control(StoreUrl(f"sqlite:///{tmp_path}/control.db"))
+    config = replace(FREE, backends=(backend,), control=section)
+    change = ProviderChange("openai", {"OPENAI_API_KEY": "sk-1"}, config={"OPENAI_BASE_URL": "https://up.test/v1"})
+    async with running(config) as service:
+        control = service._links.control
+        assert control is not None
+        (before,) = service._parts.fleet.backends()
+        await control.registry.create("p", change, "test")
+        await control.backends.refresh()
+        (after,) = service._parts.fleet.backends()
+        assert before.revision != after.revision

@@ -3,15 +3,17 @@ from random import Random
 import msgspec
 
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
+from kinference.core.limits import Limits
 from kinference.core.pick import Router
-from kinference.core.policy import RoutingRules
+from kinference.core.policy import RoutingRules, TenantRule
+from kinference.core.request import Request
 from kinference.ids import Address, ObjectRef, StreamId
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
 from kinference.ports import PickArguments
 from kinference.runtime.clock import SystemClock
-from kinference.runtime.views import decision_views, endpoint_views, unready_reason
+from kinference.runtime.views import decision_views, endpoint_views, tenant_views, unready_reason
 from kinference.vocabulary import Api
 
 POOL = ObjectRef("default", "chat")
@@ -78,3 +80,14 @@ def test_a_backend_alone_is_enough() -> None:
     made = Fleet()
     made.set_backends([BackendSpec(ObjectRef("default", "openai"), Api.OPENAI_CHAT, {"gpt": "gpt-5"})])
     assert unready_reason(made, draining=False) is None
+
+
+def test_tenants_are_shown_with_what_they_may_use_and_what_they_have() -> None:
+    rules = RoutingRules(tenants=(TenantRule(("acme",), limits=Limits(10, None, 3, 5.0)),))
+    router = Router(fleet(ready=True), rules, Random(1))
+    assert tenant_views(router, 0.0) == []
+    router.decide(Request("demo", Api.OPENAI_CHAT, (), 400, tenant="acme"), 0.0)
+    (shown,) = msgspec.json.decode(msgspec.json.encode(tenant_views(router, 0.0)))
+    assert (shown["tenant"], shown["in_flight"], shown["requests_left"], shown["tokens_left"]) == ("acme", 1, 9, None)
+    assert shown["limits"]["usd_per_month"] == 5.0
+    assert (shown["spent_usd"], shown["expected_usd"]) == (0.0, 0.0)

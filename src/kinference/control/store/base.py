@@ -1,6 +1,6 @@
 """What the control plane asks of a store: a few versioned rows. A change is durable before it is acknowledged."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -48,6 +48,14 @@ class Store(Protocol):
 
     async def delete(self, kind: Kind, name: str) -> bool:
         """Whether there was one. Raises Referred when another row cannot do without it."""
+        ...
+
+    async def spend(self, month: str, tenant: str, nano_usd: int) -> None:
+        """Add to what a tenant has spent in a month, whoever else adds to it at the same time."""
+        ...
+
+    async def spent(self, month: str) -> Mapping[str, int]:
+        """What each tenant has spent in a month, in billionths of a dollar."""
         ...
 
     async def load(self, rows: Iterable[Row]) -> None:

@@ -1,7 +1,7 @@
 """The store in PostgreSQL, for several replicas of the control plane. Its tables stand in a schema of our own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import asyncpg
@@ -55,6 +55,14 @@ class PostgresStore(Store):
     async def delete(self, kind: Kind, name: str) -> bool:
         async with self._connection() as connection:
             return await connection.fetchval(sql.DELETE, kind.value, name) is not None
+
+    async def spend(self, month: str, tenant: str, nano_usd: int) -> None:
+        async with self._connection() as connection:
+            await connection.execute(sql.SPEND, month, tenant, nano_usd)
+
+    async def spent(self, month: str) -> Mapping[str, int]:
+        async with self._connection() as connection:
+            return {row[0]: row[1] for row in await connection.fetch(sql.SPENT, month)}
 
     async def load(self, rows: Iterable[Row]) -> None:
         rows = tuple(rows)

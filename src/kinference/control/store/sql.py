@@ -21,13 +21,28 @@ CREATE TABLE records (
 )
 """
 
-MIGRATIONS = (TABLE,)
+SPENDING = """
+CREATE TABLE spending (
+    month TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    nano_usd BIGINT NOT NULL,
+    PRIMARY KEY (month, tenant)
+)
+"""
+
+MIGRATIONS = (TABLE, SPENDING)
 """Each brings the schema from the version of its place to the next. Never change one that was released: add another."""
 
 READ = "SELECT kind, name, version, provider, body FROM records WHERE kind = $1 AND name = $2"
 ROWS = "SELECT kind, name, version, provider, body FROM records WHERE kind = $1"
 DELETE = "DELETE FROM records WHERE kind = $1 AND name = $2 RETURNING version"
 CLEAR = "DELETE FROM records WHERE kind = $1"
+
+SPEND = (
+    "INSERT INTO spending (month, tenant, nano_usd) VALUES ($1, $2, $3)"
+    " ON CONFLICT (month, tenant) DO UPDATE SET nano_usd = spending.nano_usd + excluded.nano_usd"
+)
+SPENT = "SELECT tenant, nano_usd FROM spending WHERE month = $1"
 
 _INSERT = "INSERT INTO records (kind, name, refers_to, provider, body, version) VALUES ($1, $2, $3, $4, $5, {version})"
 PUT_BACK = _INSERT.format(version="$6")

@@ -6,7 +6,7 @@ The connection lives on one thread of its own, so that a slow disk never holds u
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +54,12 @@ class SqliteStore(Store):
 
     async def delete(self, kind: Kind, name: str) -> bool:
         return bool(await self._do(lambda connection: _change(connection, sql.DELETE, kind.value, name)))
+
+    async def spend(self, month: str, tenant: str, nano_usd: int) -> None:
+        await self._do(lambda connection: _change(connection, sql.SPEND, month, tenant, nano_usd))
+
+    async def spent(self, month: str) -> Mapping[str, int]:
+        return dict(await self._do(lambda connection: _rows(connection, sql.SPENT, month)))
 
     async def load(self, rows: Iterable[Row]) -> None:
         await self._do(lambda connection: _load(connection, tuple(rows)))

@@ -8,6 +8,7 @@ import pytest
 
 from kinference.control.errors import Overtaken, Referred, StoreFailed
 from kinference.control.store.base import Kind, Row
+from kinference.control.store.sql import MIGRATIONS
 from kinference.control.store.sqlite import SqliteStore
 
 PROVIDER = Row(Kind.PROVIDER, "p", b"{}")
@@ -136,4 +137,29 @@ async def test_a_file_of_a_newer_version_is_left_alone(path: Path) -> None:
     store = SqliteStore(path)
     with pytest.raises(StoreFailed, match="newer version"):
         await store.open()
+    await store.close()
+
+
+async def test_what_is_spent_adds_up_by_month_and_tenant(store: SqliteStore) -> None:
+    assert dict(await store.spent("2026-11")) == {}
+    await asyncio.gather(*(store.spend("2026-11", tenant, 7) for tenant in ("a", "", "a") * 10))
+    await store.spend("2026-12", "a", 1)
+    assert dict(await store.spent("2026-11")) == {"a": 140, "": 70}
+
+
+async def test_a_restored_backup_does_not_give_spent_money_back(store: SqliteStore) -> None:
+    await store.spend("2026-11", "a", 7)
+    await store.load([PROVIDER])
+    assert dict(await store.spent("2026-11")) == {"a": 7}
+
+
+async def test_a_file_of_the_version_before_is_brought_up_to_date(path: Path) -> None:
+    path.parent.mkdir()
+    with sqlite3.connect(path) as connection:
+        connection.execute(MIGRATIONS[0].format(bytes="BLOB"))
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    store = SqliteStore(path)
+    await store.spend("2026-11", "a", 7)
+    assert await store.write(PROVIDER) == 1
     await store.close()
