@@ -144,12 +144,12 @@ class Bodies:
 
     def peek(self, stream_id: StreamId) -> Pieces:
         """What a Pick of this id would get. Raises as Pick does."""
+        body = self._live.get(stream_id)
+        if body is not None and body.state in PICKABLE:
+            return body.pieces
         if stream_id in self._consumed:
             raise BodyConsumed("an earlier Pick consumed this body")
-        body = self._live.get(stream_id)
-        if body is None or body.state not in PICKABLE:
-            raise UnknownId("no complete body has this stream_id: never pushed, expired or released")
-        return body.pieces
+        raise UnknownId("no complete body has this stream_id: never pushed, expired or released")
 
     def consume(self, stream_id: StreamId, now: Seconds) -> Pieces:
         """Pick takes the body, and with it the duty to release its bytes; a tombstone stays."""

@@ -64,6 +64,10 @@ MODEL_MAX_CHARS = 256
 FAILED_MAX = 16
 """Destinations that one Pick may name as tried in vain."""
 
+OURS = "kinference-"
+"""What every key begins with that we read of a call's metadata."""
+LOSS_DEFAULT = Loss.WARN
+
 _LOSSES = {loss.value: loss for loss in Loss}
 
 Metadata = Sequence[tuple[str, str | bytes]]
@@ -85,27 +89,31 @@ def decode(kind: type[MessageType], message: bytes | None) -> MessageType:
 
 
 def push_metadata(metadata: Metadata) -> PushMetadata:
-    return PushMetadata(_visible(_first(metadata, CLIENT_REQUEST_ID)), _declared_length(metadata))
+    return PushMetadata(_visible(_ours(metadata).get(CLIENT_REQUEST_ID, "")), _declared_length(metadata))
 
 
 def pick_arguments(message: bytes | None, metadata: Metadata, name_max_chars: int) -> PickArguments:
     request = decode(pb.PickRequest, message)
-    pool = request.inference_pool
-    for what, name in (("tenant", request.tenant), ("inference_pool", pool.namespace + pool.name)):
-        if len(name) > name_max_chars:
-            raise InvalidArgument(f"{what} is longer than {name_max_chars} characters")
-    path = _first(metadata, REQUEST_PATH).partition("?")[0]
+    tenant, pool, version = request.tenant, None, ""
+    _check_length("tenant", tenant, name_max_chars)
+    if request.HasField("inference_pool"):
+        named = request.inference_pool
+        _check_length("inference_pool", named.namespace + named.name, name_max_chars)
+        pool = ObjectRef(named.namespace, named.name) if named.name else None
+        version = _visible(named.resource_version)
+    ours = _ours(metadata)
+    path = ours.get(REQUEST_PATH, "").partition("?")[0]
     return PickArguments(
         stream_id=StreamId(request.body_stream_id),
-        tenant=request.tenant,
+        tenant=tenant,
         client_request_id=_visible(request.client_request_id),
-        pool=ObjectRef(pool.namespace, pool.name) if pool.name else None,
-        pool_resource_version=_visible(pool.resource_version),
+        pool=pool,
+        pool_resource_version=version,
         qos=_open_enum(QosClass, request.qos_class),
         request_path=path if path.startswith("/") and len(path) <= REQUEST_PATH_MAX_CHARS else "",
-        translates=_first(metadata, TRANSLATES).lower() in ("1", "true"),
-        loss=_LOSSES.get(_first(metadata, LOSS).lower(), Loss.WARN),
-        failed=_failed(metadata),
+        translates=ours.get(TRANSLATES, "").lower() in ("1", "true"),
+        loss=_LOSSES.get(ours.get(LOSS, "").lower(), LOSS_DEFAULT),
+        failed=_failed(metadata) if FAILED in ours else frozenset(),
     )
 
 
@@ -124,7 +132,7 @@ def final_token_report(message: bytes | None, metadata: Metadata = ()) -> FinalT
         cached_tokens=request.cached_tokens if request.HasField("cached_tokens") else None,
         itl_bucket_counts=tuple(request.itl_bucket_counts),
         itl_bucket_layout=request.itl_bucket_layout,
-        broken=_first(metadata, BROKEN) == "1",
+        broken=_ours(metadata).get(BROKEN) == "1",
     )
 
 
@@ -143,7 +151,7 @@ def abort_arguments(message: bytes | None) -> tuple[ResponseId, AbortReason, str
 
 def pick_response(result: PickResult) -> bytes:
     response = pb.PickResponse(
-        outcome=result.outcome.value,  # type: ignore[arg-type] # the stubs type an enum's numbers by their own names
+        outcome=result.outcome,  # type: ignore[arg-type] # the stubs type an enum's numbers by their own names
         response_id=result.response_id,
         reason=encodable(result.reason),
         body_total_bytes=result.body_total_bytes,
@@ -159,6 +167,11 @@ def pick_response(result: PickResult) -> bytes:
         case None:
             pass
     return response.SerializeToString()
+
+
+def _check_length(what: str, name: str, chars_max: int) -> None:
+    if len(name) > chars_max:
+        raise InvalidArgument(f"{what} is longer than {chars_max} characters")
 
 
 # --- metadata -----------------------------------------------------------------------------------
@@ -199,19 +212,21 @@ def _destination(text: str) -> LocalTarget | ProviderTarget:
     return ProviderTarget(ObjectRef(unquote(namespace), unquote(name)))
 
 
-def _first(metadata: Metadata, key: str) -> str:
-    """The first text value of a key, "" when there is none."""
-    return next((value for name, value in metadata if name == key and isinstance(value, str)), "")
+def _ours(metadata: Metadata) -> dict[str, str]:
+    """The first text value of each key that we read."""
+    return {key: value for key, value in reversed(metadata) if key.startswith(OURS) and isinstance(value, str)}
 
 
 def _visible(text: str) -> str:
     """What a log may show of a caller's word."""
+    if text.isascii() and text.isprintable() and " " not in text:
+        return text[:CLIENT_REQUEST_ID_MAX_CHARS]
     return "".join(character for character in text[:4096] if "!" <= character <= "~")[:CLIENT_REQUEST_ID_MAX_CHARS]
 
 
 def encodable(text: str) -> str:
     """Lone surrogates, which JSON can spell and UTF-8 cannot, become question marks."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _open_enum(kind: type[Number], number: int) -> Number:

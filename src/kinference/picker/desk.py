@@ -45,7 +45,7 @@ _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 class Desk:
     """Bodies in, decisions out, and the state between them.
 
-    `random` draws the ids: `secrets.SystemRandom()` in production.
+    `random` draws the ids: an `IdSource` in production.
     """
 
     def __init__(self, router: Router, limits: PickerLimits, clock: Clock, metrics: Metrics, random: Random) -> None:
@@ -262,7 +262,7 @@ class Desk:
 
     def _end(self, flow: Flow, how: str) -> None:
         flow.ended = how
-        if flow.remote:
+        if flow.remote and logger.isEnabledFor(logging.INFO):
             logger.info("flow ended", extra=flow.fields())
 
 

@@ -1,13 +1,33 @@
 """Ids that name live state: random, so that nobody guesses one, and never 0, which means "no id"."""
 
 from collections.abc import Container
-from random import Random
+from random import Random, SystemRandom
+from struct import Struct
+
+_ID_BITS = 64
+_BATCH = Struct("64Q")
+
+
+class IdSource(SystemRandom):
+    """The system's own randomness, asked for ids by the batch: to ask for each costs more than all that uses it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._drawn: list[int] = []
+
+    def getrandbits(self, k: int, /) -> int:
+        """So many random bits, each given once."""
+        if k != _ID_BITS:
+            return super().getrandbits(k)
+        if not self._drawn:
+            self._drawn += _BATCH.unpack(super().randbytes(_BATCH.size))
+        return self._drawn.pop()
 
 
 def draw_id(random: Random, *taken: Container[int]) -> int:
-    """A non-zero 64-bit number that no container holds. Production passes `secrets.SystemRandom`."""
+    """A non-zero 64-bit number that no container holds. Production passes an `IdSource`."""
     while True:
-        number = random.getrandbits(64)
+        number = random.getrandbits(_ID_BITS)
         for container in taken:
             if number in container:
                 break

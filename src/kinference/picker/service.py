@@ -7,23 +7,34 @@ from kinference.picker.desk import Desk
 from kinference.vocabulary import AbortReason, Role
 from kinference.wire.access import Access
 from kinference.wire.proto import picker_pb2 as pb
-from kinference.wire.rpc import Call, RpcError, RpcHandler, RpcService
+from kinference.wire.rpc import Call, RpcError, RpcHandler, RpcReply, RpcService, replying
 
 SERVICE = "kinference.v1.Picker"
+ACKNOWLEDGED = {said: pb.ReportFinalTokenResponse(acknowledged=said).SerializeToString() for said in (False, True)}
+"""Of either report: both say it alike."""
+RELEASED = {said: pb.AbortResponse(released=said).SerializeToString() for said in (False, True)}
 
 
 def picker_service(desk: Desk, access: Access | None = None) -> RpcService:
     """The six methods of the contract; without an `access` nobody is asked for a token."""
     methods, guard = PickerMethods(desk), access or Access()
-    handlers: dict[str, RpcHandler] = {
-        "PushBody": methods.push_body,
-        "Pick": methods.pick,
-        "PullBody": methods.pull_body,
+    replies: dict[str, RpcReply] = {
         "ReportFirstToken": methods.report_first_token,
         "ReportFinalToken": methods.report_final_token,
         "Abort": methods.abort,
     }
-    return RpcService(SERVICE, {name: _guarded(handler, guard) for name, handler in handlers.items()}, inline=True)
+    handlers: dict[str, RpcHandler] = {
+        "PushBody": methods.push_body,
+        "Pick": methods.pick,
+        "PullBody": methods.pull_body,
+        **{name: replying(reply) for name, reply in replies.items()},
+    }
+    return RpcService(
+        SERVICE,
+        {name: _guarded(handler, guard) for name, handler in handlers.items()},
+        inline=True,
+        replies={name: _guarded_reply(reply, guard) for name, reply in replies.items()},
+    )
 
 
 class PickerMethods:
@@ -80,19 +91,14 @@ class PickerMethods:
         finally:
             self._desk.end_pull(ticket)
 
-    async def report_first_token(self, call: Call) -> None:
-        report = convert.first_token_report(await call.receive())
-        acknowledged = self._desk.first_token(report)
-        await call.send(pb.ReportFirstTokenResponse(acknowledged=acknowledged).SerializeToString())
+    def report_first_token(self, message: bytes | None, _call: Call) -> bytes:
+        return ACKNOWLEDGED[self._desk.first_token(convert.first_token_report(message))]
 
-    async def report_final_token(self, call: Call) -> None:
-        report = convert.final_token_report(await call.receive(), call.metadata)
-        acknowledged = self._desk.final_token(report)
-        await call.send(pb.ReportFinalTokenResponse(acknowledged=acknowledged).SerializeToString())
+    def report_final_token(self, message: bytes | None, call: Call) -> bytes:
+        return ACKNOWLEDGED[self._desk.final_token(convert.final_token_report(message, call.metadata))]
 
-    async def abort(self, call: Call) -> None:
-        released = self._desk.abort(*convert.abort_arguments(await call.receive()))
-        await call.send(pb.AbortResponse(released=released).SerializeToString())
+    def abort(self, message: bytes | None, _call: Call) -> bytes:
+        return RELEASED[self._desk.abort(*convert.abort_arguments(message))]
 
 
 def _guarded(handler: RpcHandler, access: Access) -> RpcHandler:
@@ -104,9 +110,29 @@ def _guarded(handler: RpcHandler, access: Access) -> RpcHandler:
                 access.check(call.metadata, Role.PICKER)
             await handler(call)
         except KinferenceError as error:
-            status = convert.STATUS.get(type(error))
-            if status is None:
+            if type(error) not in convert.STATUS:
                 raise
-            raise RpcError(status, str(error)) from error
+            raise _told(error) from error
 
     return handle
+
+
+def _guarded_reply(reply: RpcReply, access: Access) -> RpcReply:
+    """The same for a plain reply."""
+
+    def answer(message: bytes | None, call: Call) -> bytes:
+        try:
+            if access.asks:
+                access.check(call.metadata, Role.PICKER)
+            return reply(message, call)
+        except KinferenceError as error:
+            if type(error) not in convert.STATUS:
+                raise
+            raise _told(error) from error
+
+    return answer
+
+
+def _told(error: KinferenceError) -> RpcError:
+    """A failure as its caller is told of it."""
+    return RpcError(convert.STATUS[type(error)], str(error))

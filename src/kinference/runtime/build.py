@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from random import Random, SystemRandom
+from random import Random
 
 from kinference.config.schema import AwsCredentials, Config
 from kinference.core.fleet import Fleet
@@ -19,6 +19,7 @@ from kinference.ids import ObjectRef
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
+from kinference.picker.numbering import IdSource
 from kinference.picker.service import picker_service
 from kinference.picker.timer import ReclaimTimer
 from kinference.ports import Clock, Picker, Upstream
@@ -78,7 +79,7 @@ def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
     rng = Random(config.routing.seed)
     router = Router(fleet, routing_rules(config), rng)
     apply(config, router, fleet)
-    desk = Desk(router, picker_limits(config), clock, metrics, SystemRandom())
+    desk = Desk(router, picker_limits(config), clock, metrics, IdSource())
     watcher = FleetWatcher(fleet, upstream, clock, Random(config.routing.seed))
     return Parts(
         clock,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.wire.grpc import PREFIX_BYTES, CallHead, Deframer
-from kinference.wire.rpc import RpcError, RpcHandler, RpcService, Status
+from kinference.wire.rpc import RpcError, RpcHandler, RpcReply, RpcService, Status
 
 
 class Carrier(Protocol):
@@ -42,6 +42,8 @@ class Method:
     handler: RpcHandler
     is_counted: bool
     """Whether a drain waits for its calls."""
+    reply: RpcReply | None = None
+    """What the handler comes to where the request is one message, and all there."""
 
 
 class GrpcCall:
@@ -91,11 +93,15 @@ class GrpcCall:
         if self.failure is not None:
             raise self.failure
         if not self.carrier.send_message(self, message):
-            self.drained = False
-            while not self.drained:
-                await self._turn()
-                if self.failure is not None:
-                    raise self.failure
+            await self.drain()
+
+    async def drain(self) -> None:
+        """Wait until all that was sent has gone to the peer."""
+        self.drained = False
+        while not self.drained:
+            await self._turn()
+            if self.failure is not None:
+                raise self.failure
 
     def cut(self) -> None:
         if self.failure is None:

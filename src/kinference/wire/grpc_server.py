@@ -30,7 +30,7 @@ class GrpcServer:
         beside = [self._health.service(), *Reflection((*names, HEALTH)).services()]
         methods = {
             f"/{service.name}/{name}": Method(
-                service, f"{service.name}/{name}", handler, is_counted=service in services
+                service, f"{service.name}/{name}", handler, service in services, service.replies.get(name)
             )
             for service in (*services, *beside)
             for name, handler in service.methods.items()

@@ -15,6 +15,7 @@ from kinference.wire.grpc import (
     PREFIX_BYTES,
     RESET_CODES,
     RESPONSE,
+    TRAILERS_OK,
     CallHead,
     prefix,
     read_head,
@@ -31,7 +32,7 @@ from kinference.wire.http2.events import (
 from kinference.wire.http2.frames import ErrorCode
 from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.session import Http2Session, SessionLimits
-from kinference.wire.rpc import RpcError, Status
+from kinference.wire.rpc import RpcError, RpcReply, Status
 
 logger = logging.getLogger(__name__)
 
@@ -173,13 +174,29 @@ class GrpcSession(Http2Session[CallHead]):
         method = call.method
         if method.is_counted:
             self._host.begun()
-        if method.service.inline:
+        if method.reply is not None and call.half_closed and call.failure is None:
+            self._reply(call, method.reply)
+        elif method.service.inline:
             call.routine = method.handler(call)
             self._step(call)
         else:
             call.task = asyncio.create_task(self._run(call))
         if call.head.timeout is not None and call.stream_id in self._calls:
             call.deadline = self._loop.call_later(call.head.timeout, self._expire, call)
+
+    def _reply(self, call: GrpcCall, reply: RpcReply) -> None:
+        """Answer a call whose request is all there. What it brought is given back when its stream ends."""
+        try:
+            message = reply(call.inbox[0] if call.inbox else None, call)
+            if self._connection.send_answer(call.stream_id, RESPONSE, prefix(message) + message, TRAILERS_OK):
+                self._forget(call)
+            elif self.send_message(call, message):
+                self._end(call, OK, "")
+            else:
+                call.routine = call.drain()
+                self._step(call)
+        except Exception as error:  # noqa: BLE001 - task root: one broken call must not touch the others
+            self._fail(call, error)
 
     def _step(self, call: GrpcCall, thrown: BaseException | None = None) -> None:
         """Run an inline handler until it waits or ends."""
@@ -222,6 +239,9 @@ class GrpcSession(Http2Session[CallHead]):
             self._answer(call, status, message)
         else:
             self._loop.call_later(REFUSAL_GRACE, self._answer, call, status, message)
+        self._forget(call)
+
+    def _forget(self, call: GrpcCall) -> None:
         del self._calls[call.stream_id]
         if call.deadline is not None:
             call.deadline.cancel()

@@ -5,7 +5,7 @@ method is too; it lets a handler act after its reply has been written (CONTRACT.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
 
@@ -62,6 +62,8 @@ class Call(Protocol):
 
 
 RpcHandler: TypeAlias = Callable[[Call], Coroutine[Any, Any, None]]
+RpcReply: TypeAlias = Callable[[bytes | None, Call], bytes]
+"""Answers one message of a call (None: there was none) with one, and waits for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +74,14 @@ class RpcService:
     methods: Mapping[str, RpcHandler]
     inline: bool = False
     """Its handlers wait for nothing but their call, so that a carrier may run them without a task of their own."""
+    replies: Mapping[str, RpcReply] = field(default_factory=dict)
+    """What some of the methods come to. A carrier may call these instead where the whole request is there already."""
+
+
+def replying(reply: RpcReply) -> RpcHandler:
+    """The handler of a method that is a plain reply."""
+
+    async def handle(call: Call) -> None:
+        await call.send(reply(await call.receive(), call))
+
+    return handle

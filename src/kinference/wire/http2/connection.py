@@ -298,6 +298,18 @@ class Http2Connection(Generic[Head]):
         """End an answer whose bytes have all gone. What the peer still sends on the stream is of no interest then."""
         self._end(stream_id, self._headers_frame(END_STREAM, stream_id, block))
 
+    def send_answer(self, stream_id: int, head: bytes, data: bytes, trailers: bytes) -> bool:
+        """Send a small answer whole, where the peer has sent all and nothing is in the way. False: nothing was sent."""
+        stream, outbox = self._streams.live.get(stream_id), self._outbox
+        if stream is None or stream.state is not HALF_CLOSED_REMOTE or self._block_prefix:
+            return False
+        if not outbox.send_between(
+            stream, frames.headers(0, stream_id, head), data, frames.headers(END_STREAM, stream_id, trailers)
+        ):
+            return False
+        self._finish(stream)
+        return True
+
     def send_end(self, stream_id: int) -> None:
         """The same without trailers."""
         self._end(stream_id, frames.frame(FrameType.DATA, END_STREAM, stream_id))
@@ -306,6 +318,11 @@ class Http2Connection(Generic[Head]):
         stream = self._streams.live[stream_id]
         assert stream.queue is None, "an answer ends after its last byte"
         self._outbox.write(last)
+        self._finish(stream)
+
+    def _finish(self, stream: Stream) -> None:
+        """We have sent all."""
+        stream_id = stream.id
         self._streams.advance(stream, WE_END)
         if stream.state is ENDED:
             self._intake.forget(stream)

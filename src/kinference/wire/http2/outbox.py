@@ -53,9 +53,7 @@ class Outbox:
     def send(self, stream: Stream, data: bytes, prefix: bytes = b"") -> bool:
         """Send DATA as far as it goes, the prefix in front; the rest waits. True when nothing waits."""
         size = len(prefix) + len(data)
-        may_go = not self.paused and self._size < self._output_bytes_max
-        fits = size <= self.window and size <= stream.send_window and size <= self.frame_bytes
-        if fits and may_go and stream.queue is None:
+        if self._takes(stream, size):
             self.window -= size
             stream.send_window -= size
             self._output += (HEADER.pack(size << 8, 0, stream.id), prefix, data)
@@ -67,6 +65,17 @@ class Outbox:
         while self._may_send(stream):
             self._send_frame(stream)
         return not self._keeps_waiting(stream)
+
+    def send_between(self, stream: Stream, before: bytes, data: bytes, after: bytes) -> bool:
+        """Send DATA with a frame before and one behind, or nothing of it: False where the DATA would have to wait."""
+        size = len(data)
+        if not self._takes(stream, size):
+            return False
+        self.window -= size
+        stream.send_window -= size
+        self._output += (before, HEADER.pack(size << 8, 0, stream.id), data, after)
+        self._size += len(before) + size + HEADER_BYTES + len(after)
+        return True
 
     def turn(self) -> Iterator[Stream]:
         """Let the waiting streams send until the windows or the output are full. Yields those that have sent all."""
@@ -87,6 +96,17 @@ class Outbox:
         """Drop what a stream has not sent."""
         stream.queue = None
         self._waiting.pop(stream.id, None)
+
+    def _takes(self, stream: Stream, size: int) -> bool:
+        """Whether so many bytes can go at once, in one frame."""
+        return (
+            stream.queue is None
+            and size <= self.window
+            and size <= stream.send_window
+            and size <= self.frame_bytes
+            and not self.paused
+            and self._size < self._output_bytes_max
+        )
 
     def _may_send(self, stream: Stream) -> bool:
         return (
