@@ -32,9 +32,15 @@ def limits_are_positive(config: Config) -> Iterator[ConfigError]:
         "push_idle_timeout": limits.push_idle_timeout,
         "body_ttl": limits.body_ttl,
         "ticket_ttl": limits.ticket_ttl,
+        "connections_max": limits.connections_max,
+        "connections_per_peer_max": limits.connections_per_peer_max,
+        "streams_max": limits.streams_max,
+        "header_list_max_bytes": limits.header_list_max_bytes,
+        "stream_resets_per_second": limits.stream_resets_per_second,
+        "pings_per_second": limits.pings_per_second,
     }
     for name, bound in bounds.items():
-        if bound <= 0:
+        if bound is not None and bound <= 0:
             yield ConfigError(f"limits.{name}", "must be more than 0", "leave the key out for the default")
 
 

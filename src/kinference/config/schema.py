@@ -87,6 +87,39 @@ class Limits:
     drain_timeout: Duration = field(
         default=Duration(30.0), metadata=about("How long a shutdown waits for what is under way.")
     )
+    connections_max: Count = field(default=Count(16_384), metadata=about("Connections of one port at once."))
+    connections_per_peer_max: Count = field(
+        default=Count(4_096),
+        metadata=about("Those of one peer among them: an IPv4 address, or the /64 of an IPv6 address."),
+    )
+    streams_max: Count | None = field(
+        default=None,
+        metadata=about(
+            "HTTP/2 streams of one connection at once; absent: 16384 at the picker, 1024 at the gateway and the "
+            "admin port."
+        ),
+    )
+    header_list_max_bytes: Size | None = field(
+        default=None,
+        metadata=about(
+            "Largest head of a request, in HTTP/2 with 32 bytes a field added; absent: 16KiB at the picker, 64KiB at "
+            "the gateway and the admin port."
+        ),
+    )
+    stream_resets_per_second: Count = field(
+        default=Count(500),
+        metadata=about(
+            "HTTP/2 streams that one connection may open and take back, 4 seconds' worth at once; whoever goes on is "
+            "disconnected."
+        ),
+    )
+    pings_per_second: Count = field(
+        default=Count(100),
+        metadata=about(
+            "PING, SETTINGS and other HTTP/2 frames that cost their sender nothing, of one connection, 10 seconds' "
+            "worth at once; whoever goes on is disconnected."
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

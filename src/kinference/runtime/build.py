@@ -29,6 +29,7 @@ from kinference.runtime.control import Control
 from kinference.runtime.directory import FleetDirectory
 from kinference.runtime.followed_backends import FollowedBackends
 from kinference.runtime.planes import Plane
+from kinference.runtime.port_limits import grpc_limits, http_options
 from kinference.runtime.rules import apply, routing_rules
 from kinference.runtime.views import decision_views, endpoint_views, tenant_views
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
@@ -194,9 +195,11 @@ def build_servers(
     if control is not None:
         services.append(control)
     grpc, http = (parts.certificates.grpc, parts.certificates.http) if parts.certificates else (None, None)
-    chunk_bytes_max = config.limits.chunk_max_bytes
+    options = http_options(config.limits)
     return Servers(
-        rpc=rpc_server(parts.wire, str(address), services, chunk_bytes_max, grpc) if services else None,
-        gateway=http_server(parts.wire, handlers.gateway, parts.clock, http) if Plane.GATEWAY in planes else None,
-        admin=http_server(parts.wire, handlers.admin, parts.clock, http),
+        rpc=rpc_server(parts.wire, str(address), services, grpc_limits(config.limits), grpc) if services else None,
+        gateway=http_server(parts.wire, handlers.gateway, parts.clock, options, http)
+        if Plane.GATEWAY in planes
+        else None,
+        admin=http_server(parts.wire, handlers.admin, parts.clock, options, http),
     )

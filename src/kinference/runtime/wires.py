@@ -15,6 +15,7 @@ from kinference.wire.grpcio_server import GrpcioLimits, GrpcioServer
 from kinference.wire.http1.upstream import Http1Upstream
 from kinference.wire.http_server import OwnHttpServer
 from kinference.wire.rpc import RpcService
+from kinference.wire.server_options import HttpServerOptions
 from kinference.wire.tls import ServerTls
 
 RpcServer: TypeAlias = GrpcServer | GrpcioServer
@@ -28,9 +29,13 @@ class Wire(Enum):
     """And aiohttp, for what is HTTP."""
 
 
-def http_server(wire: Wire, handler: Handler, clock: Clock, tls: ServerTls | None = None) -> HttpServer:
+def http_server(
+    wire: Wire, handler: Handler, clock: Clock, options: HttpServerOptions, tls: ServerTls | None = None
+) -> HttpServer:
     """A server for one port; the libraries' has no TLS."""
-    return OwnHttpServer(handler, clock, tls=tls) if wire is Wire.OWN else AiohttpServer(handler, clock)
+    if wire is Wire.OWN:
+        return OwnHttpServer(handler, clock, options, tls)
+    return AiohttpServer(handler, clock, options)
 
 
 def http_upstream(wire: Wire) -> AbstractAsyncContextManager[Upstream]:
@@ -39,9 +44,10 @@ def http_upstream(wire: Wire) -> AbstractAsyncContextManager[Upstream]:
 
 
 def rpc_server(
-    wire: Wire, address: str, services: Sequence[RpcService], chunk_bytes_max: int, tls: ServerTls | None = None
+    wire: Wire, address: str, services: Sequence[RpcService], limits: GrpcLimits, tls: ServerTls | None = None
 ) -> RpcServer:
-    """A gRPC server for one address; the libraries' has no TLS."""
+    """A gRPC server for one address; the library's has no TLS, and keeps those limits that it knows."""
     if wire is Wire.OWN:
-        return GrpcServer(address, services, GrpcLimits(chunk_bytes_max), tls)
-    return GrpcioServer(address, services, GrpcioLimits(chunk_bytes_max))
+        return GrpcServer(address, services, limits, tls)
+    known = GrpcioLimits(limits.chunk_bytes_max, limits.http2.streams_max, limits.http2.header_list_bytes_max)
+    return GrpcioServer(address, services, known)

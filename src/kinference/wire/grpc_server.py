@@ -48,6 +48,7 @@ class GrpcServer:
             int(port),
             backlog=1024,
             ssl=self._tls.context if self._tls else None,
+            ssl_handshake_timeout=self._host.limits.handshake_timeout if self._tls else None,
         )
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound

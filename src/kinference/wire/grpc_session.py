@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
+from kinference.wire.connections import Connections, peer_of
 from kinference.wire.grpc import (
     PREFIX_BYTES,
     RESET_CODES,
@@ -50,7 +51,8 @@ class GrpcLimits:
 
     chunk_bytes_max: int = 1_048_576
     """Of what a message carries; its own framing is let pass."""
-    connections_max: int = 4_096
+    connections_max: int = 16_384
+    connections_per_peer_max: int = 4_096
     handshake_timeout: Seconds = 10.0
     keepalive: Seconds = 30.0
     """A connection silent for so long is pinged; one that is silent for as long again is closed."""
@@ -72,7 +74,7 @@ class Host:
 
     def __init__(self, methods: Mapping[str, Method], limits: GrpcLimits) -> None:
         self.methods, self.limits = methods, limits
-        self.sessions: set[GrpcSession] = set()
+        self.sessions: Connections[GrpcSession] = Connections(limits.connections_max, limits.connections_per_peer_max)
         self.is_draining = False
         self.idle = asyncio.Event()
         self.idle.set()
@@ -111,11 +113,10 @@ class GrpcSession(Http2Session[CallHead]):
     # --- the connection's life (Http2Session) ----------------------------------------------------
 
     def _admits(self, transport: asyncio.Transport) -> bool:
-        tls = transport.get_extra_info("ssl_object")
-        is_full = len(self._host.sessions) >= self._host.limits.connections_max
-        if is_full or (tls and tls.selected_alpn_protocol() != "h2"):
+        tls, peer = transport.get_extra_info("ssl_object"), peer_of(transport)
+        if not self._host.sessions.has_room(peer) or (tls and tls.selected_alpn_protocol() != "h2"):
             return False
-        self._host.sessions.add(self)
+        self._host.sessions.add(self, peer)
         return True
 
     def _begin_streams(self) -> None:

@@ -40,6 +40,7 @@ class GrpcioLimits:
 
     chunk_bytes_max: int = 1_048_576
     streams_max: int = 16_384  # on one connection; further calls wait at the caller
+    header_bytes_max: int = 16_384
     pending_max: int = 131_072  # accepted by the core and not yet seen by us, over all connections
 
 
@@ -174,6 +175,8 @@ def _options(limits: GrpcioLimits) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", 0),  # else a second server binds the same port, and takes half of the connections
         ("grpc.max_receive_message_length", limits.chunk_bytes_max + _FRAMING_BYTES),
         ("grpc.max_concurrent_streams", limits.streams_max),
+        ("grpc.max_metadata_size", limits.header_bytes_max),  # beyond it some are refused, at random, and told so
+        ("grpc.absolute_max_metadata_size", limits.header_bytes_max),
         ("grpc.server.max_pending_requests", limits.pending_max),  # by default a burst of thousands is cut
         ("grpc.server.max_pending_requests_hard_limit", limits.pending_max),
         ("grpc.keepalive_time_ms", 60_000),  # finds peers that vanished without closing

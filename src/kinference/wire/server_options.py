@@ -1,8 +1,10 @@
 """What every HTTP server carrier takes from a client before any handler sees it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kinference.ids import Seconds
+from kinference.wire.http2.guard import RATES, Nuisance, Rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,12 @@ class HttpServerOptions:
     """How long a connection may sit without a complete request head."""
     head_timeout: Seconds = 20.0
     """How long a head may take from its first byte to its last; our own carrier only."""
-    connections_max: int = 65_536
+    connections_max: int = 16_384
     """Connections beyond are answered 503 and closed; our own carrier only."""
+    connections_per_peer_max: int = 4_096
+    """The same for those of one peer."""
+    streams_max: int = 1_024
+    """On one connection of HTTP/2 at once."""
+    rates: Mapping[Nuisance, Rate] = field(default_factory=lambda: RATES)
+    """How often a peer may be a nuisance on a connection of HTTP/2."""
     backlog: int = 1024

@@ -9,6 +9,7 @@ from typing import Protocol
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.ports import Clock
+from kinference.wire.connections import Connections
 from kinference.wire.exchange import Exchange, Handler
 from kinference.wire.http1 import answers
 from kinference.wire.http1.deadlines import Deadlines
@@ -58,17 +59,15 @@ class Site:
     options: HttpServerOptions
     loop: asyncio.AbstractEventLoop
     deadlines: Deadlines
-    connections: set[Guest] = field(default_factory=set)
+    connections: Connections[Guest] = field(init=False)
     handlers: set[asyncio.Task[None]] = field(default_factory=set)
     date: answers.DateLine = field(default_factory=answers.DateLine)
     is_draining: bool = False
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the last connection has gone while draining."""
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there are as many connections as there may be."""
-        return len(self.connections) >= self.options.connections_max
+    def __post_init__(self) -> None:
+        self.connections = Connections(self.options.connections_max, self.options.connections_per_peer_max)
 
     def begin(self, exchange: Visit) -> asyncio.Task[None]:
         """Let the handler answer, in a task of its own."""
@@ -104,9 +103,3 @@ class Site:
         self.connections.discard(connection)
         if self.is_draining and not self.connections:
             self.emptied.set()
-
-
-def peer_of(transport: asyncio.BaseTransport) -> str:
-    """The client's address; none over a Unix socket."""
-    name = transport.get_extra_info("peername")
-    return name[0] if isinstance(name, tuple) else ""

@@ -12,7 +12,7 @@ from kinference.runtime.clock import SystemClock
 from kinference.wire.exchange import Exchange, Handler
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.server_options import HttpServerOptions
-from kinference.wire.site import Site, peer_of
+from kinference.wire.site import Site
 
 
 class NotedExchange:
@@ -107,18 +107,10 @@ async def test_an_answer_whose_handler_was_cancelled_is_broken_off() -> None:
 async def test_a_draining_site_waits_for_its_last_connection() -> None:
     site, guest = site_for(answering, HttpServerOptions(connections_max=1)), Guest()
     await site.wait_empty(60)
-    site.connections.add(guest)
-    assert site.is_full
+    site.connections.add(guest, "10.0.0.1")
+    assert not site.connections.has_room("10.0.0.2")
     site.is_draining = True
     waiting = asyncio.ensure_future(site.wait_empty(60))
     await asyncio.sleep(0)
     site.forget(guest)
     await waiting
-
-
-async def test_a_peer_without_an_address_has_none() -> None:
-    class Unix(asyncio.Transport):
-        def get_extra_info(self, name: str, default: object = None) -> object:
-            return "" if name == "peername" else default
-
-    assert peer_of(Unix()) == ""

@@ -12,11 +12,12 @@ from socket import SO_LINGER, SOL_SOCKET
 from typing import cast
 
 from kinference.ids import Seconds
+from kinference.wire.connections import peer_of
 from kinference.wire.http1 import answers
 from kinference.wire.http1.deadlines import NEVER
 from kinference.wire.http1.exchange import Http1Exchange
 from kinference.wire.http1.requests import End, Event, Malformed, RequestHead, RequestReader
-from kinference.wire.site import Site, peer_of
+from kinference.wire.site import Site
 
 _log = logging.getLogger(__name__)
 
@@ -61,11 +62,11 @@ class Connection(asyncio.Protocol):
         site = self._site
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's has no such base class
         self.peer = peer_of(transport)
-        is_full = site.is_full
-        site.connections.add(self)
+        has_room = site.connections.has_room(self.peer)
+        site.connections.add(self, self.peer)
         site.deadlines.watch(self)
         site.deadlines.give(self, site.options.keepalive)
-        if is_full:
+        if not has_room:
             self._refuse(_BUSY)
 
     def data_received(self, data: bytes) -> None:

@@ -5,7 +5,7 @@ that comes to its end, so that a busy connection may do more of everything than 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from types import MappingProxyType
 
@@ -35,7 +35,7 @@ class Rate:
     per_request: float = 0.0
 
 
-_RATES = MappingProxyType(
+RATES = MappingProxyType(
     {
         Nuisance.RESET: Rate(2_000, 500, 2),
         Nuisance.FAULT: Rate(500, 50),
@@ -43,6 +43,16 @@ _RATES = MappingProxyType(
         Nuisance.EMPTY: Rate(10_000, 5_000, 16),
     }
 )
+
+
+def rates(resets_per_second: float, pings_per_second: float) -> Mapping[Nuisance, Rate]:
+    """Buckets as they are, but for these two rates: four seconds' worth of resets at once, ten of what we answer."""
+    reset, control = RATES[Nuisance.RESET], RATES[Nuisance.CONTROL]
+    return {
+        **RATES,
+        Nuisance.RESET: replace(reset, burst=4 * resets_per_second, per_second=resets_per_second),
+        Nuisance.CONTROL: replace(control, burst=10 * pings_per_second, per_second=pings_per_second),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +79,7 @@ class Http2Limits:
     """Written and not yet taken by the shell; streams that have more wait for their turn."""
     answers_bytes_max: int = 1_048_576
     """The same for what a peer makes us answer while it does not read."""
-    rates: Mapping[Nuisance, Rate] = field(default_factory=lambda: _RATES)
+    rates: Mapping[Nuisance, Rate] = field(default_factory=lambda: RATES)
 
 
 class Guard:

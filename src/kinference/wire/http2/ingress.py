@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from kinference.ids import Seconds
+from kinference.wire.connections import peer_of
 from kinference.wire.http2.events import DataReceived, RequestReceived, StreamDrained, StreamReset
 from kinference.wire.http2.exchange import SERVER, Http2Exchange, answer_head
 from kinference.wire.http2.frames import ErrorCode
@@ -13,11 +14,10 @@ from kinference.wire.http2.headers import literal
 from kinference.wire.http2.http_head import HttpHead, read_head
 from kinference.wire.http2.session import Http2Session, SessionLimits
 from kinference.wire.server_options import HttpServerOptions
-from kinference.wire.site import Site, peer_of
+from kinference.wire.site import Site
 
 BODY_HELD_MAX = 256 * 1024
 """Body bytes of one stream that may wait for the handler before the client is made to wait."""
-STREAMS_MAX = 1024
 UNTAKEN_BYTES_MAX = 64 * 2**20
 """Of all streams of one connection."""
 DATE_BEGINS = len(b"date: ")
@@ -52,10 +52,10 @@ class Http2Ingress(Http2Session[HttpHead]):
     # --- the connection's life (Http2Session) ----------------------------------------------------
 
     def _admits(self, transport: asyncio.Transport) -> bool:
-        if self._site.is_full:
-            return False
         self.peer = peer_of(transport)
-        self._site.connections.add(self)
+        if not self._site.connections.has_room(self.peer):
+            return False
+        self._site.connections.add(self, self.peer)
         return True
 
     def _begin_streams(self) -> None:
@@ -179,10 +179,11 @@ def session_limits(options: HttpServerOptions) -> SessionLimits:
     return SessionLimits(
         handshake_timeout=options.head_timeout,
         http2=Http2Limits(
-            streams_max=STREAMS_MAX,
+            streams_max=options.streams_max,
             stream_window=BODY_HELD_MAX,
             untaken_bytes_max=UNTAKEN_BYTES_MAX,
             header_block_bytes_max=options.field_bytes_max,
             header_list_bytes_max=options.field_bytes_max,
+            rates=options.rates,
         ),
     )

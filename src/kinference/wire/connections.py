@@ -1,0 +1,61 @@
+"""The connections of one port, bounded in all and for each peer, so that no peer takes the whole port."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from ipaddress import IPv6Address, ip_address
+from typing import Generic, TypeVar
+
+NETWORK_BITS = 64
+"""Of an IPv6 address, which its holder cannot choose."""
+
+Guest = TypeVar("Guest")
+
+
+class Connections(Generic[Guest]):
+    """Those that are open, by their peers. A peer without an address, over a Unix socket, is bounded in all only."""
+
+    def __init__(self, most: int, most_per_peer: int) -> None:
+        self._most, self._most_per_peer = most, most_per_peer
+        self._peers: dict[Guest, str] = {}
+        self._counts: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._peers)
+
+    def __iter__(self) -> Iterator[Guest]:
+        return iter(self._peers)
+
+    def has_room(self, peer: str) -> bool:
+        """Whether one more of this peer is within the bounds."""
+        return len(self._peers) < self._most and (not peer or self._counts[_origin(peer)] < self._most_per_peer)
+
+    def add(self, guest: Guest, peer: str) -> None:
+        """Count it, within the bounds or not."""
+        origin = self._peers[guest] = _origin(peer)
+        self._counts[origin] += 1
+
+    def discard(self, guest: Guest) -> None:
+        """It is gone, if it was counted at all."""
+        origin = self._peers.pop(guest, None)
+        if origin is not None:
+            self._counts[origin] -= 1
+            if not self._counts[origin]:
+                del self._counts[origin]
+
+
+def peer_of(transport: asyncio.BaseTransport) -> str:
+    """The client's address; none over a Unix socket."""
+    name = transport.get_extra_info("peername")
+    return name[0] if isinstance(name, tuple) else ""
+
+
+def _origin(peer: str) -> str:
+    """What counts as one peer: an IPv4 address however it is written, the network of an IPv6 address."""
+    if ":" not in peer:
+        return peer
+    address = ip_address(peer.partition("%")[0])
+    assert isinstance(address, IPv6Address), "only those have colons"
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return f"{int(address) >> NETWORK_BITS:x}"
