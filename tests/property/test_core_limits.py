@@ -1,11 +1,11 @@
 """Whatever tenants do, in whatever order it ends: no limit is passed, and everything that was held is given back."""
 
-from dataclasses import replace
 from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from kinference.core.decision import Decision
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
