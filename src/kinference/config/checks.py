@@ -6,12 +6,15 @@ A check yields problems with their paths; the loader adds the lines. `CHECKS` re
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from kinference.config.schema import Config, ModelRoute, TenantLimits
+from kinference.config.schema import Config, KvEvents, ModelRoute, TenantLimits
+from kinference.config.values import PORT_MAX
 from kinference.core.policies import make_policy
 from kinference.errors import ConfigError
 from kinference.ids import ObjectRef
 from kinference.shapes.hosts import region_of
 from kinference.vocabulary import Api
+
+KV_RANKS_MAX = 64
 
 Check = Callable[[Config], Iterator[ConfigError]]
 
@@ -69,6 +72,25 @@ def pools_have_endpoints(config: Config) -> Iterator[ConfigError]:
             yield ConfigError(path, "every weight is 0", "give one endpoint a weight of 1")
         addresses = [(f"{path}[{index}]", endpoint.url.address) for index, endpoint in enumerate(pool.endpoints)]
         yield from _repeated(addresses, "another endpoint of the pool has this address", "list each engine once")
+
+
+def kv_events_have_ports(config: Config) -> Iterator[ConfigError]:
+    for place, pool in enumerate(config.pools):
+        told = [(f"pools[{place}].kv_events", pool.kv_events)]
+        told += [(f"pools[{place}].endpoints[{at}].kv_events", one.kv_events) for at, one in enumerate(pool.endpoints)]
+        for path, events in told:
+            if events is not None:
+                yield from _kv_ports(path, events)
+
+
+def _kv_ports(path: str, events: KvEvents) -> Iterator[ConfigError]:
+    if not 1 <= events.ranks <= KV_RANKS_MAX:
+        yield ConfigError(f"{path}.ranks", f"must be 1 to {KV_RANKS_MAX}", "leave it out for an engine with one rank")
+    for name, port in (("port", events.port), ("replay_port", events.replay_port)):
+        if port is not None and not 0 < port <= PORT_MAX - max(0, events.ranks - 1):
+            yield ConfigError(f"{path}.{name}", "is no port, or leaves none for the other ranks", "vLLM's is 5557")
+    if events.port == events.replay_port:
+        yield ConfigError(f"{path}.replay_port", "is the port of the events", "the engine has another for replay")
 
 
 def engine_urls_have_no_version(config: Config) -> Iterator[ConfigError]:
@@ -216,6 +238,7 @@ CHECKS: tuple[Check, ...] = (
     names_are_unique,
     pools_have_endpoints,
     engine_urls_have_no_version,
+    kv_events_have_ports,
     backends_lead_somewhere,
     requests_can_be_signed,
     backends_name_models,

@@ -123,6 +123,25 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class KvEvents:
+    """Where engines publish what they do to their prefix caches (ZMQ, as vLLM and SGLang do)."""
+
+    port: Count = field(metadata=about("Port of the events at the endpoint's host; each further rank has the next."))
+    replay_port: Count | None = field(
+        default=None, metadata=about("Port that lost events are asked for at; absent: a gap stays one.")
+    )
+    ranks: Count = field(default=Count(1), metadata=about("Data-parallel engines behind one endpoint, 1 to 64."))
+    topic: str = field(default="", metadata=about("Topic that the events have or begin with; empty: any."))
+    tokenize: bool = field(
+        default=True,
+        metadata=about(
+            "Have each new prompt put into tokens by the engine (its /tokenize), aside, so that events are matched to "
+            "prompts; without, they only tell of restarts and cleared caches."
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """One engine of a pool; its URL alone is enough."""
 
@@ -131,6 +150,7 @@ class Endpoint:
         default_factory=lambda: _NOTHING, metadata=about("Labels for filters and reports.")
     )
     weight: Count = field(default=Count(1), metadata=about("Share of the traffic among near-equals; 0 takes none."))
+    kv_events: KvEvents | None = field(default=None, metadata=about("Where this one publishes, if not as its pool."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +180,10 @@ class Pool:
     engine: Engine = field(default=Engine.AUTO, metadata=about("What the engines are; auto finds out."))
     prices: tuple[ModelPrice, ...] = field(
         default=(), metadata=about("What its models cost; those without a line cost nothing.")
+    )
+    kv_events: KvEvents | None = field(
+        default=None,
+        metadata=about("Where each publishes its KV events; absent: what was sent there counts as cached."),
     )
 
     @property

@@ -107,6 +107,8 @@ class Endpoint:
     draining: bool = False
     engine: Engine = Engine.AUTO
     models: frozenset[str] = frozenset()
+    adapters: frozenset[str] = frozenset()
+    """Those of its models that are adapters on another."""
     max_model_tokens: int | None = None
     observation: Observation | None = None
     prefix_signal: PrefixSignal = PrefixSignal.APPROXIMATE
@@ -178,15 +180,21 @@ class Fleet:
             self._changed()
 
     def set_models(
-        self, pool: ObjectRef, address: Address, models: Iterable[str], max_model_tokens: int | None = None
+        self,
+        pool: ObjectRef,
+        address: Address,
+        models: Iterable[str],
+        max_model_tokens: int | None = None,
+        adapters: Iterable[str] = (),
     ) -> None:
         """What the engine's own model list says. Configured models are not overruled."""
         endpoint = self._find(pool, address)
         if endpoint is None:
             return
         served = frozenset(models if endpoint.spec.models is None else endpoint.spec.models)
-        if (endpoint.models, endpoint.max_model_tokens) != (served, max_model_tokens):
-            endpoint.models, endpoint.max_model_tokens = served, max_model_tokens
+        told = (served, max_model_tokens, frozenset(adapters))
+        if (endpoint.models, endpoint.max_model_tokens, endpoint.adapters) != told:
+            endpoint.models, endpoint.max_model_tokens, endpoint.adapters = told
             self._changed()
 
     def set_prefix_signal(self, pool: ObjectRef, address: Address, signal: PrefixSignal) -> None:

@@ -1,7 +1,11 @@
 """One request under way: what its reports teach about the destination, the model and the cache."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import msgspec
 
+from kinference.core.fleet import Endpoint
 from kinference.core.health import is_failure, is_success
 from kinference.core.limits import Hold
 from kinference.core.prefix.hashing import BLOCK_BYTES
@@ -24,6 +28,19 @@ CONFIRMED_SHARE = 0.5
 """A hit of less than this share of what was believed is a miss; the rest is the error of the token estimate."""
 
 
+@dataclass(slots=True, eq=False)
+class SentPrompt:
+    """A prompt that an endpoint was sent."""
+
+    endpoint: Endpoint
+    blocks: Sequence[int]
+    """Never empty."""
+    prompt_bytes: int
+    is_answered: bool = False
+    confirmed: int | None = None
+    """Leading blocks that were cached there by the engine's own count; None when it does not say."""
+
+
 class Flight(msgspec.Struct, eq=False, gc=False):
     """What one decision has to learn from, or take back."""
 
@@ -43,6 +60,8 @@ class Flight(msgspec.Struct, eq=False, gc=False):
     status: int | None = None
     """Of the answer; None while nothing is known."""
     first_token_at: Seconds | None = None
+    prompt: SentPrompt | None = None
+    """Where somebody has asked for it."""
     broken: bool = False
     """The destination did not end the answer that it began."""
 
@@ -50,6 +69,14 @@ class Flight(msgspec.Struct, eq=False, gc=False):
     def served(self) -> bool:
         """True unless the answer is known to be an error."""
         return self.status is None or is_success(self.status)
+
+    def sent(self) -> SentPrompt | None:
+        """What an endpoint was sent, where the index has it."""
+        endpoint = self.destination.endpoint
+        if endpoint is None or self.insertion is None or not self.insertion.blocks:
+            return None
+        self.prompt = self.prompt or SentPrompt(endpoint, self.insertion.blocks, self.prompt_bytes)
+        return self.prompt
 
     def prompt_blocks(self, tokens: int) -> int:
         """How many of the index's blocks so many tokens fill."""
@@ -65,6 +92,14 @@ class Flight(msgspec.Struct, eq=False, gc=False):
             self.destination.circuit.succeeded()
             self.rates.learn(self.computed_tokens, ttft_ms)
             self.destination.latency.learn(ttft_ms, now)
+
+    def learn_cached(self, cached_tokens: int | None) -> SentPrompt | None:
+        """The end of an answer, and how much of its prompt was cached. The prompt, where somebody has asked for it."""
+        prompt = self.prompt if self.served else None
+        if prompt is not None:
+            prompt.is_answered = True
+            prompt.confirmed = None if cached_tokens is None else self.prompt_blocks(cached_tokens)
+        return prompt
 
     def learn_break(self, now: Seconds) -> None:
         """The answer broke off at the destination's end."""

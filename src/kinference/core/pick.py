@@ -11,7 +11,7 @@ from kinference.core.candidates import Candidates, Group, Options, Shortlist
 from kinference.core.decision import Decision, Explanation, Weighed
 from kinference.core.filters import Verdict
 from kinference.core.fleet import Fleet
-from kinference.core.flight import NEVER_SEEN, Flight
+from kinference.core.flight import NEVER_SEEN, Flight, SentPrompt
 from kinference.core.health import is_failure
 from kinference.core.ledger import Claim, Ledger
 from kinference.core.limits import MINUTE, TOO_MANY_TENANTS, Account, Accounts, OverLimit
@@ -133,7 +133,7 @@ class Router:
         destination.circuit.picked(now)
         group.traits[model].learn_uncached(uncached)
         doubt = BEYOND_HASHING if weighing.prompt.truncated and slot >= 0 else ""
-        if weighing.prompt.blocks:
+        if case.key:  # what has not one full block cannot be cached either
             doubt = doubt or group.doubtful
         tokens, expected_ms = prompt_tokens(request, group, model), rates.line.at(computed)
         return Decision(
@@ -185,9 +185,9 @@ class Router:
             return
         flight.learn_final(prompt_tokens, completion_tokens, now)
         flight.settle(prompt_tokens, completion_tokens, cached_tokens)
-        if flight.insertion is not None and flight.served:
-            confirmed = None if cached_tokens is None else flight.prompt_blocks(cached_tokens)
-            self.engine_blocks.settle(flight.insertion.slot, flight.insertion.blocks, confirmed)
+        prompt = flight.learn_cached(cached_tokens)
+        if prompt is not None:
+            self.engine_blocks.settle(prompt.endpoint.slot, prompt.blocks, prompt.confirmed)
         if cached_tokens is not None and prompt_tokens > 0 and flight.served:
             cached = min(cached_tokens, prompt_tokens)
             if flight.learn_hit(cached) and flight.insertion is not None:
@@ -213,10 +213,10 @@ class Router:
         """The ticket's time is over with nothing heard: give the load back; if never dispatched, as NOT_DISPATCHED."""
         self.abort(reservation, AbortReason.UNSPECIFIED if dispatched else AbortReason.NOT_DISPATCHED, now)
 
-    def prompt_blocks(self, reservation: ReservationId) -> Sequence[int]:
-        """The blocks of a prompt under way, as the index has them; none once it has ended, or where none are kept."""
+    def sent(self, reservation: ReservationId) -> SentPrompt | None:
+        """The prompt of a request under way, as the index has it; None once it has ended, or where nothing is kept."""
         flight = self._flights.get(reservation)
-        return flight.insertion.blocks if flight is not None and flight.insertion is not None else ()
+        return flight.sent() if flight is not None else None
 
     def snapshot(self, now: Seconds) -> tuple[DestinationSnapshot, ...]:
         """Every destination as this router sees it, in the order of the fleet, for people."""

@@ -1,7 +1,9 @@
-"""One bounded GET of an engine's own pages: no answer can hold us up or fill our memory."""
+"""One bounded call of an engine's own pages: no answer can hold us up or fill our memory."""
 
 import asyncio
 from dataclasses import dataclass
+
+from msgspec import structs
 
 from kinference.core.fleet import EndpointSpec
 from kinference.errors import BudgetExceeded, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
@@ -12,6 +14,7 @@ FETCH_FAULTS = (UpstreamUnreachable, UpstreamTimeout, UpstreamCut, BudgetExceede
 """Everything that `fetch` raises."""
 
 _HEADERS = ((b"accept-encoding", b"identity"),)
+_JSON = (b"content-type", b"application/json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,20 @@ class PageLimits:
 
 async def fetch(upstream: Upstream, spec: EndpointSpec, path: str, limits: PageLimits) -> Page:
     """GET a page of an endpoint. Raises one of FETCH_FAULTS, whose messages hold nothing that the engine sent."""
-    origin, target = f"{spec.scheme}://{spec.address}", spec.path_prefix + path
+    return await _call(upstream, spec, UpstreamRequest("GET", "", path, _HEADERS), limits)
+
+
+async def post(upstream: Upstream, spec: EndpointSpec, path: str, body: bytes, limits: PageLimits) -> Page:
+    """POST JSON to an endpoint, bounded alike."""
+    return await _call(upstream, spec, UpstreamRequest("POST", "", path, (*_HEADERS, _JSON), (body,)), limits)
+
+
+async def _call(upstream: Upstream, spec: EndpointSpec, request: UpstreamRequest, limits: PageLimits) -> Page:
+    origin, target = f"{spec.scheme}://{spec.address}", spec.path_prefix + request.target
     timeouts = UpstreamTimeouts(limits.timeout, limits.timeout, limits.timeout)
     try:
         async with asyncio.timeout(limits.timeout):
-            answer = await upstream.send(UpstreamRequest("GET", origin, target, _HEADERS, timeouts=timeouts))
+            answer = await upstream.send(structs.replace(request, origin=origin, target=target, timeouts=timeouts))
             try:
                 return Page(answer.status, await _read(answer, f"{origin}{target}", limits.bytes_max))
             finally:

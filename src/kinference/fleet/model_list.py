@@ -27,12 +27,15 @@ class ModelList:
     names: tuple[str, ...]
     max_model_tokens: int | None
     engine: Engine
+    adapters: tuple[str, ...] = ()
+    """Those of the names that stand for an adapter on another model."""
 
 
 class _Card(msgspec.Struct):
     id: object = None
     owned_by: object = None
     max_model_len: object = None
+    parent: object = None
 
 
 class _List(msgspec.Struct):
@@ -47,7 +50,8 @@ def read_model_list(body: bytes) -> ModelList | None:
         return None
     names = dict.fromkeys(card.id for card in cards if _is_name(card.id))
     lengths = [card.max_model_len for card in cards if _is_length(card.max_model_len)]
-    return ModelList(tuple(names)[:MODELS_MAX], min(lengths, default=None), _engine(cards))
+    adapters = tuple(card.id for card in cards if _is_name(card.id) and _is_name(card.parent))
+    return ModelList(tuple(names)[:MODELS_MAX], min(lengths, default=None), _engine(cards), adapters[:MODELS_MAX])
 
 
 def _is_name(value: object) -> TypeGuard[str]:

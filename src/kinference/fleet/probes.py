@@ -88,7 +88,7 @@ class Probe:
         self._models_due = self._clock.now() + self._models_interval
         pool, address = self._spec.pool, self._spec.address
         self._fleet.set_engine(pool, address, models.engine)
-        self._fleet.set_models(pool, address, models.names, models.max_model_tokens)
+        self._fleet.set_models(pool, address, models.names, models.max_model_tokens, models.adapters)
         self._tell_of(models)
 
     def _tell_of(self, models: ModelList) -> None:

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from random import Random
+from typing import TypeAlias
 
 from kinference.core.fleet import Endpoint, EndpointSpec, Fleet
 from kinference.fleet.options import WatchOptions
@@ -11,6 +12,8 @@ from kinference.fleet.probes import Probe
 from kinference.fleet.scrape import Scrape
 from kinference.ids import Address, ObjectRef, Seconds
 from kinference.ports import Clock, Upstream
+
+Companion: TypeAlias = Callable[[asyncio.TaskGroup, Endpoint], Iterable[asyncio.Task[None]]]
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +48,11 @@ class FleetWatcher:
         self._changed = asyncio.Event()
         self._changed.set()
         self._reconciled = asyncio.Event()
+        self._companion: Companion = _no_companion
+
+    def accompany(self, companion: Companion) -> None:
+        """Have these tasks run as well for every endpoint, for as long as it is watched."""
+        self._companion = companion
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -90,6 +98,7 @@ class FleetWatcher:
         member.tasks = (
             group.create_task(_repeat(probe_once, self._probe_pause)),
             group.create_task(_repeat(scrape.step, lambda: self._scrape_pause(scrape))),
+            *self._companion(group, endpoint),
         )
         return member
 
@@ -100,6 +109,10 @@ class FleetWatcher:
         """Spread by a tenth, so that engines are not asked in step."""
         pause = self._options.scrape_pause(len(self._members), scrape.is_failing)
         return pause * self._rng.uniform(0.9, 1.1)
+
+
+def _no_companion(_group: asyncio.TaskGroup, _endpoint: Endpoint) -> Iterable[asyncio.Task[None]]:
+    return ()
 
 
 async def _repeat(step: Callable[[], Awaitable[None]], pause: Callable[[], Seconds]) -> None:

@@ -102,6 +102,27 @@ EVENT_LOOP_LAG = Metric(
     "kinference_event_loop_lag_seconds", Kind.HISTOGRAM, "How late the event loop ran what was due.", (), _OVERHEAD
 )
 
+KV_BATCHES = Metric("kinference_kv_batches_total", Kind.COUNTER, "Batches of KV-cache events.", ("endpoint", "outcome"))
+KV_EVENTS = Metric(
+    "kinference_kv_blocks_total", Kind.COUNTER, "Engine blocks that KV-cache events told of.", ("endpoint", "what")
+)
+KV_GAPS = Metric(
+    "kinference_kv_gaps_total", Kind.COUNTER, "Gaps in KV-cache events that could not be replayed.", ("endpoint",)
+)
+KV_LAG = Metric(
+    "kinference_kv_lag_seconds",
+    Kind.HISTOGRAM,
+    "Age of KV-cache events when they came, by the engine's clock.",
+    (),
+    _SECONDS,
+)
+KV_TOKENIZED = Metric(
+    "kinference_kv_prompts_total",
+    Kind.COUNTER,
+    "Prompts to be put into tokens for KV-cache events.",
+    ("outcome",),
+)
+
 CONTROL_LEFT_OUT = Metric(
     "kinference_control_routes_left_out",
     Kind.GAUGE,
@@ -127,6 +148,11 @@ TABLE: tuple[Metric, ...] = (
     LIMIT_REFUSALS,
     TENANT_SPENT,
     TENANT_UNPRICED,
+    KV_BATCHES,
+    KV_EVENTS,
+    KV_GAPS,
+    KV_LAG,
+    KV_TOKENIZED,
     CONTROL_LEFT_OUT,
 )
 

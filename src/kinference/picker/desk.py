@@ -6,7 +6,9 @@ No method awaits, so each is atomic under asyncio: a body is consumed, decided o
 import logging
 from collections.abc import Callable
 from random import Random
+from typing import TypeAlias
 
+from kinference.core.flight import SentPrompt
 from kinference.core.pick import Router
 from kinference.errors import InvalidArgument, UnknownId
 from kinference.ids import ResponseId, Seconds, StreamId
@@ -26,7 +28,7 @@ from kinference.observe.metrics import (
 )
 from kinference.picker.account import Account
 from kinference.picker.bodies import Bodies
-from kinference.picker.choosing import answer, choose
+from kinference.picker.choosing import Chosen, answer, choose
 from kinference.picker.flow import Flow, FlowHistory
 from kinference.picker.inter_token import InterTokenGaps, is_usable
 from kinference.picker.limits import PickerLimits
@@ -39,6 +41,7 @@ logger = logging.getLogger("kinference.picker")
 
 TTFT_MAX_MS = 3_600_000
 """A report beyond this says nothing about the destination."""
+OnDispatch: TypeAlias = Callable[[SentPrompt, bytes, str], None]
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 
 
@@ -58,6 +61,7 @@ class Desk:
         self._history = FlowHistory(limits.decisions_max)
         self.is_draining = False
         self._announce: Callable[[Seconds], None] = _tell_nobody
+        self._dispatched: OnDispatch | None = None
 
     # --- pushing ---------------------------------------------------------------------------------
 
@@ -102,6 +106,7 @@ class Desk:
             self._end(flow, "refused")
         else:
             ticket = self._ticketed(flow, body, chosen.patched)
+            self._tell_dispatch(chosen, body, arguments)
         self._history.add(flow)
         self._metrics.count(PICKS, _OUTCOMES[chosen.decision.outcome])
         if chosen.decision.limit:
@@ -118,6 +123,12 @@ class Desk:
         self._account.release(body.size)
         self._announce(now + self.limits.body_ttl)
         return ticket
+
+    def _tell_dispatch(self, chosen: Chosen, body: Pieces, arguments: PickArguments) -> None:
+        sent = self._router.sent(chosen.decision.reservation) if self._dispatched is not None else None
+        if sent is not None and self._dispatched is not None:
+            whole = join(body.pieces()) if chosen.patched is None else chosen.patched
+            self._dispatched(sent, whole, chosen.path or arguments.request_path)
 
     # --- pulling ---------------------------------------------------------------------------------
 
@@ -218,6 +229,10 @@ class Desk:
     def on_deadline(self, announce: Callable[[Seconds], None]) -> None:
         """Have `announce` told when each thing that begins is due. Most are over long before."""
         self._announce = announce
+
+    def on_dispatch(self, listener: OnDispatch) -> None:
+        """Have `listener` told of each prompt that goes to an engine: the body as it is sent, and its path."""
+        self._dispatched = listener
 
     # --- the whole -------------------------------------------------------------------------------
 

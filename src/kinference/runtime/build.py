@@ -10,6 +10,8 @@ from kinference.core.pick import Router
 from kinference.core.policy import Rulebook
 from kinference.dashboard.admin import Admin, AdminSources
 from kinference.dashboard.control import ControlApi
+from kinference.fleet.kv_events import CacheFeeds, FeedParts
+from kinference.fleet.tokenize import PromptTokens
 from kinference.fleet.watch import FleetWatcher
 from kinference.gateway.auth import ClientKey
 from kinference.gateway.backends import BackendRoute, Directory
@@ -68,6 +70,8 @@ class Parts:
     desk: Desk
     upstream: Upstream
     watcher: FleetWatcher
+    feeds: CacheFeeds
+    prompt_tokens: PromptTokens
     timer: ReclaimTimer
     wire: Wire
     certificates: Certificates | None
@@ -82,6 +86,9 @@ def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
     apply(config, router, fleet)
     desk = Desk(router, picker_limits(config), clock, metrics, IdSource())
     watcher = FleetWatcher(fleet, upstream, clock, Random(config.routing.seed))
+    feeds = CacheFeeds(FeedParts(fleet, router.engine_blocks, clock, metrics))
+    prompt_tokens = PromptTokens(upstream, router.engine_blocks, clock, metrics)
+    desk.on_dispatch(prompt_tokens.want)
     return Parts(
         clock,
         metrics,
@@ -90,6 +97,8 @@ def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
         desk,
         upstream,
         watcher,
+        feeds,
+        prompt_tokens,
         ReclaimTimer(desk, clock),
         wire,
         certificates(config, wire),

@@ -10,6 +10,7 @@ from kinference.config.schema import (
     Backend,
     Config,
     Endpoint,
+    KvEvents,
     ModelPrice,
     ModelRoute,
     Pool,
@@ -17,7 +18,7 @@ from kinference.config.schema import (
     TenantPolicy,
 )
 from kinference.config.schema import Target as ConfiguredTarget
-from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
+from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Fleet
 from kinference.core.limits import Limits
 from kinference.core.pick import Router
 from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind, TenantRule
@@ -46,7 +47,14 @@ def _endpoint_spec(pool: Pool, endpoint: Endpoint) -> EndpointSpec:
         weight=endpoint.weight,
         models=pool.models,
         prices=_prices(pool.prices),
+        cache_feed=_cache_feed(endpoint.kv_events or pool.kv_events),
     )
+
+
+def _cache_feed(events: KvEvents | None) -> CacheFeed | None:
+    if events is None:
+        return None
+    return CacheFeed(events.port, events.replay_port, events.ranks, events.topic, events.tokenize)
 
 
 def backend_specs(config: Config, records: Mapping[ObjectRef, BackendRoute] = NO_RECORDS) -> tuple[BackendSpec, ...]:

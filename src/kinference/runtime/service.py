@@ -174,13 +174,15 @@ async def running(config: Config, wire: Wire = Wire.OWN, planes: frozenset[Plane
         await open_budgets(spending)
         stack.push_async_callback(spending.try_to_book)
         stack.push_async_callback(service.drain, 0)
+        stack.callback(parts.feeds.close)
         await service.listen()
         background = await stack.enter_async_context(asyncio.TaskGroup())
         works = [links.backends.run(), watch_lag(parts.clock, parts.metrics)]
         if not planes.isdisjoint((Plane.PICKER, Plane.GATEWAY)):
             works.append(parts.watcher.run())
         if Plane.PICKER in planes:
-            works += [parts.timer.run(), spending.run()]
+            parts.watcher.accompany(parts.feeds.start)
+            works += [parts.timer.run(), parts.prompt_tokens.run(), spending.run()]
         if parts.certificates is not None:
             works.append(parts.certificates.run())
         for work in works:

@@ -46,6 +46,17 @@ def test_a_good_file_passes() -> None:
         ),
         ("limits: {body_max_bytes: 2GiB}", "limits.body_max_bytes: larger than buffer_max_bytes"),
         (f"{POOL[:-2]}, {{name: p, endpoints: ['http://h:2']}}]", "pools[1].name: another pool has this name"),
+        (f"{POOL[:-3]}, kv_events: {{port: 0}}}}]", "pools[0].kv_events.port: is no port"),
+        (f"{POOL[:-3]}, kv_events: {{port: 65535, ranks: 2}}}}]", "pools[0].kv_events.port: is no port"),
+        (f"{POOL[:-3]}, kv_events: {{port: 1, ranks: 0}}}}]", "pools[0].kv_events.ranks: must be 1 to 64"),
+        (
+            f"{POOL[:-3]}, kv_events: {{port: 1, replay_port: 1}}}}]",
+            "pools[0].kv_events.replay_port: is the port of the events",
+        ),
+        (
+            "pools: [{name: p, endpoints: [{url: 'http://h:1', kv_events: {port: 70000}}]}]",
+            "pools[0].endpoints[0].kv_events.port: is no port",
+        ),
         ("pools: [{name: p, endpoints: []}]", "pools[0].endpoints: no endpoint; list at least one URL"),
         ("pools: [{name: p, endpoints: [{url: 'http://h:1', weight: 0}]}]", "pools[0].endpoints: every weight is 0"),
         ("pools: [{name: p, endpoints: ['http://h:1', 'http://H:1/']}]", "pools[0].endpoints[1]: another endpoint"),

@@ -2,13 +2,15 @@
 
 import pytest
 
+from kinference.core.fleet import Endpoint, EndpointSpec
 from kinference.core.flight import Flight
 from kinference.core.limits import Accounts, Hold, Limits
 from kinference.core.policy import TargetKind
+from kinference.core.prefix.index import Insertion
 from kinference.core.prices import Price
 from kinference.core.rates import Typical, cold_rates
 from kinference.core.roster import BYTES_PER_TOKEN, Destination, ModelTraits
-from kinference.ids import ObjectRef
+from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import AbortReason
 
 
@@ -118,3 +120,28 @@ def test_what_may_have_run_counts_as_expected_and_what_cannot_have_run_does_not(
 def test_without_limits_nothing_is_settled() -> None:
     flight_of().settle(1, 1, 1)
     flight_of().settle_unreported(AbortReason.UNSPECIFIED)
+
+
+def test_a_prompt_that_somebody_asked_for_tells_when_it_is_answered_and_what_was_cached() -> None:
+    flight = flight_of()
+    assert flight.sent() is None
+    assert flight.learn_cached(100) is None
+    endpoint = Endpoint(EndpointSpec(ObjectRef("default", "pool"), Address("h:1")), 0, 1)
+    flight = Flight(
+        Destination(TargetKind.POOL, endpoint.spec.pool, "pool", endpoint),
+        cold_rates(Typical()),
+        ModelTraits(),
+        3_000,
+        1_000.0,
+        0,
+        Insertion(1, 0, [1, 2, 3], 0, 0),
+        alone=True,
+    )
+    sent = flight.sent()
+    assert sent is not None
+    assert sent is flight.sent()
+    assert not sent.is_answered
+    assert flight.learn_cached(256) is sent
+    assert (sent.is_answered, sent.confirmed) == (True, 2)
+    assert flight.learn_cached(None) is sent
+    assert sent.confirmed is None

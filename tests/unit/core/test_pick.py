@@ -424,9 +424,12 @@ def test_an_endpoint_whose_events_are_to_be_read_is_warming_until_they_are() -> 
 def test_the_blocks_of_a_prompt_under_way_can_be_asked_for() -> None:
     router = router_of(fleet_of(1))
     decision = router.decide(CHAT, 0.0)
-    assert len(router.prompt_blocks(decision.reservation)) == 4_000 // 512
+    sent = router.sent(decision.reservation)
+    assert sent is not None
+    assert (len(sent.blocks), sent.prompt_bytes) == (4_000 // 512, 4_000)
+    assert sent.endpoint.spec.address == local(decision).address
     router.final_token(decision.reservation, 1_000, 10, None, 1.0)
-    assert router.prompt_blocks(decision.reservation) == ()
+    assert router.sent(decision.reservation) is None
 
 
 # --- limits -------------------------------------------------------------------------------------

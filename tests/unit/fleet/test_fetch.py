@@ -2,7 +2,7 @@ import pytest
 
 from kinference.core.fleet import EndpointSpec
 from kinference.errors import BudgetExceeded, UpstreamTimeout
-from kinference.fleet.fetch import FETCH_FAULTS, Page, PageLimits, fetch
+from kinference.fleet.fetch import FETCH_FAULTS, Page, PageLimits, fetch, post
 from kinference.ids import Address
 from tests.unit.fleet.fakes import POOL, FakeAnswer, FakeUpstream, spec
 
@@ -44,3 +44,11 @@ async def test_a_page_that_hangs_is_given_up() -> None:
 async def test_an_unreachable_engine_raises_a_fetch_fault() -> None:
     with pytest.raises(FETCH_FAULTS, match="unreachable"):
         await fetch(FakeUpstream(), spec(), "/p", LIMITS)
+
+
+async def test_json_is_posted_to_the_endpoint_and_the_answer_read() -> None:
+    upstream = FakeUpstream({"http://10.0.0.1:8000/p": FakeAnswer(200, b"yes")})
+    assert await post(upstream, spec(), "/p", b"{}", LIMITS) == Page(200, b"yes")
+    (request,) = upstream.requests
+    assert (request.method, request.target, list(request.body)) == ("POST", "/p", [b"{}"])
+    assert (b"content-type", b"application/json") in request.headers

@@ -18,7 +18,7 @@ def test_names_engine_and_the_shortest_context_are_read() -> None:
         {"id": "adapter", "owned_by": "vllm", "max_model_len": None, "parent": "base"},
         {"id": "small", "owned_by": "vllm", "max_model_len": 4096},
     )
-    assert read_model_list(body) == ModelList(("base", "adapter", "small"), 4096, Engine.VLLM)
+    assert read_model_list(body) == ModelList(("base", "adapter", "small"), 4096, Engine.VLLM, ("adapter",))
 
 
 @pytest.mark.parametrize(

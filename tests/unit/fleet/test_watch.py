@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from kinference.core.fleet import Fleet
+from kinference.core.fleet import Endpoint, Fleet
 from kinference.fleet.options import WatchOptions
-from kinference.fleet.watch import FleetWatcher
+from kinference.fleet.watch import Companion, FleetWatcher
 from tests.unit.fleet.fakes import (
     HERE,
     POOL,
@@ -32,8 +32,12 @@ THERE = "10.0.0.2:8000"
 
 
 @asynccontextmanager
-async def watching(fleet: Fleet, upstream: FakeUpstream) -> AsyncIterator[FleetWatcher]:
+async def watching(
+    fleet: Fleet, upstream: FakeUpstream, companion: Companion | None = None
+) -> AsyncIterator[FleetWatcher]:
     watcher = FleetWatcher(fleet, upstream, ManualClock(), Random(1), FAST)
+    if companion is not None:
+        watcher.accompany(companion)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(watcher.run())
         await watcher.settle()
@@ -148,3 +152,26 @@ async def test_a_fault_of_our_own_ends_one_step_and_not_the_watch(caplog: pytest
 async def test_a_fleet_without_endpoints_settles_at_once() -> None:
     async with watching(fleet_of(), FakeUpstream()):
         pass
+
+
+async def test_a_companion_runs_for_each_endpoint_as_long_as_it_is_watched() -> None:
+    fleet, upstream = fleet_of(spec(), spec(THERE)), FakeUpstream()
+    running: set[str] = set()
+
+    async def accompany(address: str) -> None:
+        running.add(address)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            running.discard(address)
+
+    def start(group: asyncio.TaskGroup, endpoint: Endpoint) -> list[asyncio.Task[None]]:
+        return [group.create_task(accompany(endpoint.spec.address))]
+
+    async with watching(fleet, upstream, start) as watcher:
+        assert running == {HERE, THERE}
+        fleet.set_pool(POOL, [spec()])
+        watcher.reconcile()
+        await watcher.settle()
+        await asyncio.sleep(0)
+        assert running == {HERE}

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kinference.core.fleet import BackendSpec, Fleet
+from kinference.core.flight import SentPrompt
 from kinference.core.limits import Limits
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules, TenantRule
@@ -380,3 +381,12 @@ def test_refusals_and_money_are_counted_by_tenant(desk: Desk, router: Router, me
     assert 'kinference_tenant_limit_refusals_total{limit="concurrent",tenant="acme"} 1.0' in page
     assert 'kinference_tenant_spent_usd_total{tenant="acme"} 0.5' in page
     assert 'kinference_tenant_unpriced_requests_total{tenant="acme"} 0.0' in page
+
+
+def test_who_listens_is_told_of_each_prompt_that_goes_to_an_engine(desk: Desk) -> None:
+    told: list[tuple[SentPrompt, bytes, str]] = []
+    desk.on_dispatch(lambda sent, body, path: told.append((sent, body, path)))
+    pick(desk)
+    pick(desk, b'{"model":"unknown","messages":[]}')
+    ((sent, body, path),) = told
+    assert (body, path, len(sent.blocks)) == (CHAT, "", len(CHAT) // 512)

@@ -4,6 +4,7 @@ from kinference.config.schema import (
     Backend,
     Config,
     Endpoint,
+    KvEvents,
     ModelPrice,
     ModelRoute,
     Pool,
@@ -13,7 +14,7 @@ from kinference.config.schema import (
     TenantPolicy,
 )
 from kinference.config.values import Count, HttpPath, Name, Secret, Url
-from kinference.core.fleet import BackendSpec, EndpointSpec
+from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec
 from kinference.core.limits import Limits
 from kinference.core.policy import ModelRule, TargetKind, TenantRule, UnmatchedTenant
 from kinference.core.policy import Target as CoreTarget
@@ -137,3 +138,12 @@ def test_a_providers_record_gives_a_backend_its_prices_and_its_revision() -> Non
     assert (without.prices, one.prices) == ((), two.prices)
     assert price_of("gpt-4o", one.prices) is not None
     assert len({without.revision, one.revision, two.revision}) == 3
+
+
+def test_an_endpoint_publishes_where_its_pool_does_unless_it_says_so_itself() -> None:
+    pool_wide, own = KvEvents(Count(5557), Count(5558), Count(2), "kv", tokenize=False), KvEvents(Count(6000))
+    pool = Pool(Name("chat"), (Endpoint(URL), Endpoint(URL, kv_events=own)), kv_events=pool_wide)
+    assert [spec.cache_feed for spec in endpoint_specs(pool)] == [
+        CacheFeed(5557, 5558, 2, "kv", tokenize=False),
+        CacheFeed(6000),
+    ]

@@ -111,15 +111,15 @@ class EngineBlocks:
             case BlocksRemoved(hashes):
                 self._removed(self._stream(slot, rank), hashes)
             case BlocksCleared():
-                self.begin(slot, rank)
+                self._cleared(slot, rank)
 
     def begin(self, slot: int, rank: int) -> None:
-        """The engine holds nothing now: it has just started, or has cleared its cache."""
-        stream = self._stream(slot, rank)
-        self._removed(stream, list(stream.keys))
-        stream.block_tokens, stream.is_complete = 0, True
-        if len(self._streams[slot]) == 1:
-            self._index.forget(slot)
+        """All that the engine does is told from here on, from an empty cache. What we sent to one that we had not
+        heard of before is part of that.
+        """
+        if rank in self._streams.get(slot, {}):
+            self._cleared(slot, rank)
+        self._stream(slot, rank).is_complete = True
 
     def lose(self, slot: int, rank: int) -> None:
         """Some of what the engine did to its cache is not known."""
@@ -138,6 +138,11 @@ class EngineBlocks:
     def tracked(self, slot: int) -> int:
         """The engine's blocks at an endpoint that have names here."""
         return sum(len(stream.keys) for stream in self._streams.get(slot, {}).values())
+
+    def expect(self, block_tokens: int) -> None:
+        """An engine has blocks of this size, though it has not told of one yet: prompts are worth linking for it."""
+        if block_tokens not in self._links and len(self._links) < BLOCK_SIZES_MAX:
+            self._links[block_tokens] = _Links()
 
     def is_linked(self, block: int) -> bool:
         """Whether a prompt that ends with this block need not be put into tokens: it has been, or nobody would know."""
@@ -173,6 +178,13 @@ class EngineBlocks:
             tied = ((block, links.key_of.get(block)) for block in blocks[confirmed or 0 :])
             missing = (block for block, key in tied if key is not None and not self._holders.get(key, 0) & mine)
             self._index.drop(slot, missing)
+
+    def _cleared(self, slot: int, rank: int) -> None:
+        stream = self._stream(slot, rank)
+        self._removed(stream, list(stream.keys))
+        stream.block_tokens, stream.is_complete = 0, True
+        if len(self._streams[slot]) == 1:
+            self._index.forget(slot)
 
     def _stream(self, slot: int, rank: int) -> _Stream:
         streams = self._streams.setdefault(slot, {})
@@ -222,8 +234,7 @@ class EngineBlocks:
     def _links_for(self, stream: _Stream, block_tokens: int) -> _Links | None:
         """The ties for an engine's size of block; None for one size too many, or another than it began with."""
         if not stream.block_tokens:
-            if block_tokens not in self._links and len(self._links) < BLOCK_SIZES_MAX:
-                self._links[block_tokens] = _Links()
+            self.expect(block_tokens)
             stream.block_tokens = block_tokens
         return self._links.get(block_tokens) if block_tokens == stream.block_tokens else None
 

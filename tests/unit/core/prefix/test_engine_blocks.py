@@ -93,6 +93,15 @@ def test_a_cleared_cache_is_forgotten_whether_it_was_linked_or_not() -> None:
     assert engines.match() == {0: 4}
 
 
+def test_what_was_sent_to_an_engine_before_it_was_heard_of_stays_and_what_its_earlier_life_held_does_not() -> None:
+    engines = Engines()
+    engines.index.insert(0, [1, 2])
+    engines.blocks.begin(0, 0)
+    assert engines.match([1, 2]) == {0: 2}
+    engines.blocks.begin(0, 0)
+    assert engines.match([1, 2]) == {}
+
+
 def test_an_endpoint_holds_what_any_of_its_ranks_holds() -> None:
     engines = Engines()
     engines.store(0, 8, rank=0)
@@ -194,5 +203,11 @@ def test_links_are_bounded() -> None:
     assert not engines.blocks.is_linked(11)
 
 
-def test_before_any_engine_has_told_of_a_block_no_prompt_needs_tokens() -> None:
-    assert Engines().blocks.is_linked(1)
+def test_a_prompt_needs_tokens_once_an_engine_is_known_to_have_blocks() -> None:
+    engines = Engines()
+    assert engines.blocks.is_linked(14)
+    engines.blocks.expect(SIZE)
+    assert not engines.blocks.is_linked(14)
+    engines.blocks.link(PROMPT)
+    engines.store(0, 8)
+    assert engines.match() == {0: 4}

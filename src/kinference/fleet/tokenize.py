@@ -1,0 +1,177 @@
+"""Has engines put prompts into tokens, aside: no decision waits for it, and what is too much is left out.
+
+The engine that was sent a prompt is asked (`/tokenize`, as vLLM has it), so that its own chat template and tokenizer
+apply. Prompts that it cannot be asked about stay matched by what was sent where.
+"""
+
+import asyncio
+import logging
+from array import array
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from kinference.core.fleet import Endpoint
+from kinference.core.flight import SentPrompt
+from kinference.core.prefix.engine_blocks import EngineBlocks, LinkedPrompt
+from kinference.fleet.fetch import FETCH_FAULTS, PageLimits, post
+from kinference.fleet.kv_batch import encode_extra
+from kinference.ids import Seconds
+from kinference.observe.metrics import KV_TOKENIZED, Metrics
+from kinference.ports import Clock, Upstream
+
+PATH: Final = "/tokenize"
+WORKERS: Final = 4
+WAITING_MAX: Final = 512
+BODY_BYTES_MAX: Final = 1024 * 1024
+WAITING_BYTES_MAX: Final = 32 * 1024 * 1024
+LIMITS: Final = PageLimits(timeout=5.0, bytes_max=8 * 1024 * 1024)
+REFUSED_S: Seconds = 60.0
+"""How long an endpoint that cannot do it is left alone."""
+_OK: Final = 200
+_MEDIA: Final = (b'"image_url"', b'"input_audio"', b'"video_url"', b'"audio_url"', b'"image"')
+_CHAT, _TEXT = "/chat/completions", "/completions"
+_ABSENT: Final = msgspec.Raw()
+_log = logging.getLogger(__name__)
+
+
+class _Body(msgspec.Struct):
+    model: str
+    messages: msgspec.Raw = _ABSENT
+    prompt: msgspec.Raw = _ABSENT
+    tools: msgspec.Raw = _ABSENT
+    tool_choice: msgspec.Raw = _ABSENT
+    chat_template_kwargs: msgspec.Raw = _ABSENT
+    add_generation_prompt: msgspec.Raw = _ABSENT
+    continue_final_message: msgspec.Raw = _ABSENT
+    add_special_tokens: msgspec.Raw = _ABSENT
+    cache_salt: str | None = None
+
+
+class _Tokens(msgspec.Struct):
+    tokens: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to send to an engine, and what else sets the prompt's blocks apart there."""
+
+    model: str
+    body: bytes
+    salt: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    sent: SentPrompt
+    question: Question
+
+
+def ask_about(body: bytes, path: str) -> Question | None:
+    """The question for a request's body; None where the engine would not put the same prompt together."""
+    if not path.endswith((_CHAT, _TEXT)) or any(kind in body for kind in _MEDIA):
+        return None
+    try:
+        asked = msgspec.json.decode(body, type=_Body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    names = ["add_special_tokens"]
+    if path.endswith(_CHAT):
+        names += ["messages", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"]
+        if bytes(asked.tool_choice) != b'"none"':
+            names.append("tools")
+        is_known = bool(bytes(asked.messages))
+    else:
+        names.append("prompt")
+        is_known = bytes(asked.prompt).startswith(b'"')  # one text; tokens and lists of texts are asked for otherwise
+    if not is_known:
+        return None
+    fields = {name: raw for name in names if bytes(raw := getattr(asked, name))}
+    return Question(asked.model, msgspec.json.encode({"model": asked.model, **fields}), asked.cache_salt or "")
+
+
+class PromptTokens:
+    """The prompts that wait to be put into tokens. `run` has to run."""
+
+    def __init__(self, upstream: Upstream, blocks: EngineBlocks, clock: Clock, metrics: Metrics) -> None:
+        self._upstream, self._blocks, self._clock, self._metrics = upstream, blocks, clock, metrics
+        self._waiting: deque[_Wanted] = deque()
+        self._bytes = 0
+        self._wake = asyncio.Event()
+        self._refused: dict[int, Seconds] = {}
+        """By slot: until when it is not asked."""
+
+    def want(self, sent: SentPrompt, body: bytes, path: str) -> None:
+        """A prompt was sent there. Ask about it in time, unless it is known, or too much is asked already."""
+        seen = sent.endpoint.observation
+        if seen is not None and seen.block_tokens:
+            self._blocks.expect(seen.block_tokens)
+        if not self._is_useful(sent) or len(body) > BODY_BYTES_MAX:
+            return
+        question = ask_about(body, path)
+        if question is None:
+            self._metrics.count(KV_TOKENIZED, "unsupported")
+        elif len(self._waiting) >= WAITING_MAX or self._bytes + len(question.body) > WAITING_BYTES_MAX:
+            self._metrics.count(KV_TOKENIZED, "dropped")
+        else:
+            self._waiting.append(_Wanted(sent, question))
+            self._bytes += len(question.body)
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Ask until cancelled, about a few at a time."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WORKERS):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            while not self._waiting:
+                self._wake.clear()
+                await self._wake.wait()
+            wanted = self._waiting.popleft()
+            self._bytes -= len(wanted.question.body)
+            if self._is_useful(wanted.sent):
+                outcome = await self._ask(wanted.sent, wanted.question)
+                self._metrics.count(KV_TOKENIZED, outcome)
+
+    def _is_useful(self, sent: SentPrompt) -> bool:
+        feed, slot = sent.endpoint.spec.cache_feed, sent.endpoint.slot
+        if feed is None or not feed.tokenize or self._clock.now() < self._refused.get(slot, 0.0):
+            return False
+        return not self._blocks.is_linked(sent.blocks[-1])
+
+    async def _ask(self, sent: SentPrompt, question: Question) -> str:
+        try:
+            page = await post(self._upstream, sent.endpoint.spec, PATH, question.body, LIMITS)
+        except FETCH_FAULTS as error:
+            _log.debug("tokenizing: %s", error)
+            return "failed"
+        tokens = _read(page.body) if page.status == _OK else None
+        if tokens is None:
+            self._refused[sent.endpoint.slot] = self._clock.now() + REFUSED_S
+            return "refused"
+        self._blocks.link(_linked(sent, question, tokens))
+        if sent.is_answered:
+            self._blocks.settle(sent.endpoint.slot, sent.blocks, sent.confirmed)
+        return "linked"
+
+
+def _linked(sent: SentPrompt, question: Question, tokens: Sequence[int]) -> LinkedPrompt:
+    adapter = (question.model,) if _is_adapter(sent.endpoint, question.model) else ()
+    salt = (question.salt,) if question.salt else ()
+    return LinkedPrompt(sent.blocks, sent.prompt_bytes, tokens, encode_extra(*adapter), encode_extra(*adapter, *salt))
+
+
+def _is_adapter(endpoint: Endpoint, model: str) -> bool:
+    return model in endpoint.adapters
+
+
+def _read(body: bytes) -> Sequence[int] | None:
+    try:
+        return array("I", msgspec.json.decode(body, type=_Tokens).tokens)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, TypeError):
+        return None
