@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from kinference.ids import Address, ObjectRef, ResponseId, Seconds, StreamId
-from kinference.vocabulary import AbortReason, Loss, Outcome, QosClass
+from kinference.vocabulary import AbortReason, Loss, Outcome, QosClass, StreamUsage
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 """HTTP fields in wire order, names in lower case, values without surrounding white space."""
@@ -61,6 +61,7 @@ class PickArguments(msgspec.Struct, frozen=True):
     """One PickRequest, with the two optional extensions of the contract's metadata."""
 
     stream_id: StreamId
+    """0 where the body comes with the call."""
     tenant: str
     client_request_id: str = ""
     pool: ObjectRef | None = None
@@ -122,20 +123,41 @@ class FinalTokenReport(msgspec.Struct, frozen=True):
     """The destination broke the answer off; only a caller in the same process can say so."""
 
 
-class Picker(Protocol):
-    """The Picker service. Direct call when in process, gRPC when apart: one interface, two carriers.
+class Placed(msgspec.Struct, frozen=True):
+    """What was picked for a body, and the body as its destination takes it; b"" where nobody takes it."""
 
-    Raises the picker's part of `kinference.errors`; routing outcomes are values in `PickResult`.
+    picked: PickResult
+    body: bytes = b""
+    usage: StreamUsage | None = None
+    """Whether the body asks for the usage of its stream, where that was looked at."""
+
+
+class Picker(Protocol):
+    """The Picker service to a gateway, which holds each body itself: direct call when in process, gRPC when apart.
+
+    Raises the picker's part of `kinference.errors`; routing outcomes are values in `PickResult`. A report is told and
+    forgotten: whoever carries it further sees to it alone, since no answer to a client depends on it.
     """
 
-    async def push_body(self, chunks: AsyncIterator[bytes], metadata: PushMetadata) -> PushedBody: ...
-    async def pick(self, arguments: PickArguments) -> PickResult: ...
-    def pull_body(self, response_id: ResponseId) -> AsyncIterator[bytes]: ...
-    async def report_first_token(self, report: FirstTokenReport) -> bool: ...
-    async def report_final_token(self, report: FinalTokenReport) -> bool: ...
-    async def abort(
-        self, response_id: ResponseId, reason: AbortReason, detail: str = "", client_request_id: str = ""
-    ) -> bool: ...
+    def make_room(self, size: int) -> None:
+        """Raise BudgetExceeded unless so many more bytes can be held."""
+        ...
+
+    def hold(self, size: int) -> None:
+        """So many bytes of a body came in. Raises BudgetExceeded, and then does not count them."""
+        ...
+
+    def let_go(self, size: int) -> None:
+        """The body is placed, or will not be."""
+        ...
+
+    async def place(self, body: bytes, arguments: PickArguments) -> Placed:
+        """Push, pick and pull in one. `arguments` name no body."""
+        ...
+
+    def report_first_token(self, report: FirstTokenReport) -> None: ...
+    def report_final_token(self, report: FinalTokenReport) -> None: ...
+    def abort(self, response_id: ResponseId, reason: AbortReason, detail: str = "") -> None: ...
 
 
 # --- the upstream -------------------------------------------------------------------------------

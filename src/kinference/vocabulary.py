@@ -110,6 +110,17 @@ class AbortReason(IntEnum):
     BACKEND_UNAUTHORIZED = 4
 
 
+class StreamUsage(Keyed):
+    """What a request says of the usage of its stream."""
+
+    NOT_ASKED = auto()
+    """Nothing, in an API that tells it on request."""
+    REFUSED = auto()
+    """It has options for its stream, which do not ask for it."""
+    SETTLED = auto()
+    """It asks; or there is no stream, or none whose usage is told on request."""
+
+
 class Need(Keyed):
     """A capability that a request asks of whoever serves it."""
 

@@ -39,9 +39,9 @@ class Deliverer:
         await reply.start(answer.status, _head(delivery))
         pipe = Pipe(reply.exchange, answer, passage, clock, self._options.keep_alive)
 
-        async def first_byte(now: Seconds) -> None:
+        def first_byte(now: Seconds) -> None:
             if self._route.runs_prompt:
-                await delivery.ticket.began(now - delivery.sent_at, answer.status)
+                delivery.ticket.began(now - delivery.sent_at, answer.status)
 
         relay = Relay(pipe, first_byte)
         try:
@@ -51,9 +51,9 @@ class Deliverer:
             await answer.close()
             if relay.first_byte_at is not None:
                 self._record.ttft_ms = (relay.first_byte_at - delivery.sent_at) * 1000
-                await self._account(delivery, passage, broken=relay.end is End.UPSTREAM_CUT)
+                self._account(delivery, passage, broken=relay.end is End.UPSTREAM_CUT)
             elif relay.end is End.UPSTREAM_CUT:
-                await self._nothing_came(delivery)
+                self._nothing_came(delivery)
 
     async def _deliver_whole(self, delivery: Delivery, way_back: WayBack, reply: Reply) -> None:
         """Read all of an answer before the client hears of it: only then is it known to be one."""
@@ -61,21 +61,21 @@ class Deliverer:
         try:
             received = await read_whole(answer)
         except (UpstreamCut, UpstreamTimeout) as error:
-            await self._nothing_came(delivery)
+            self._nothing_came(delivery)
             await reply.refuse(errors.refusal_of(error))
             return
         finally:
             await answer.close()
         now = clock.now()
         self._record.ttft_ms = (now - delivery.sent_at) * 1000
-        await delivery.ticket.began(now - delivery.sent_at, answer.status)
+        delivery.ticket.began(now - delivery.sent_at, answer.status)
         try:
             whole = WholeTranslation(way_back.back, received)
         except NoAnswer as error:
-            await delivery.ticket.abort(AbortReason.UNSPECIFIED, "the destination's answer was none")
+            delivery.ticket.abort(AbortReason.UNSPECIFIED, "the destination's answer was none")
             await reply.refuse(Refusal(errors.EMPTY_ANSWER, str(error)))
             return
-        await self._account(delivery, whole)
+        self._account(delivery, whole)
         body = whole.written(self._frame(way_back))
         length = (b"content-length", str(len(body)).encode())
         await reply.start(answer.status, (*_translated_head(way_back), length))
@@ -83,16 +83,16 @@ class Deliverer:
         await reply.exchange.finish()
         self._record.end = End.OK
 
-    async def _nothing_came(self, delivery: Delivery) -> None:
+    def _nothing_came(self, delivery: Delivery) -> None:
         """The destination promised an answer by its head, and broke off: that is a failure of its own."""
         if self._route.runs_prompt:
             waited = self._outside.clock.now() - delivery.sent_at
-            await delivery.ticket.began(waited, errors.UPSTREAM_BROKEN.status)
-        await delivery.ticket.abort(AbortReason.UNSPECIFIED, "the destination broke its answer off")
+            delivery.ticket.began(waited, errors.UPSTREAM_BROKEN.status)
+        delivery.ticket.abort(AbortReason.UNSPECIFIED, "the destination broke its answer off")
 
-    async def _account(self, delivery: Delivery, passage: Counted, *, broken: bool = False) -> None:
+    def _account(self, delivery: Delivery, passage: Counted, *, broken: bool = False) -> None:
         if not self._route.runs_prompt:
-            await delivery.ticket.abort(AbortReason.NOT_DISPATCHED, "answered without running the prompt")
+            delivery.ticket.abort(AbortReason.NOT_DISPATCHED, "answered without running the prompt")
             return
         record, usage, gaps = self._record, passage.usage() or Usage(), passage.gaps()
         record.usage_estimated = usage.prompt_tokens is None or usage.completion_tokens is None
@@ -109,7 +109,7 @@ class Deliverer:
             itl_bucket_layout=LAYOUT if gaps else 0,
             broken=broken,
         )
-        await delivery.ticket.complete(report)
+        delivery.ticket.complete(report)
 
     def _passage(self, delivery: Delivery) -> Passage:
         api, received = self._route.api, delivery.answer.headers

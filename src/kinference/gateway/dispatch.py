@@ -1,19 +1,16 @@
-"""Finding a destination that answers: push, pick, pull and send, and again elsewhere while the client has seen nothing.
+"""Finding a destination that answers: place and send, and again elsewhere while the client has seen nothing.
 
 A `Dispatch` is one client's request from its body to the head of an answer. Whatever it leaves open (a ticket, an
 answer) is closed by `close`, which its owner calls however the request ends.
 """
 
 import logging
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from kinference.errors import (
-    BudgetExceeded,
     KinferenceError,
-    RetryLater,
     UpstreamCut,
     UpstreamTimeout,
     UpstreamUnreachable,
@@ -29,26 +26,28 @@ from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.ticket import Ticket
 from kinference.gateway.translation import WayBack, way_back
 from kinference.gateway.verdict import Blame, ErrorAnswer
-from kinference.ids import Seconds
+from kinference.ids import Seconds, StreamId
 from kinference.observe.metrics import GATEWAY_FAILURES
 from kinference.ports import (
     LocalTarget,
     PickArguments,
     PickResult,
+    Placed,
     ProviderTarget,
-    PushMetadata,
     UpstreamAnswer,
     UpstreamRequest,
 )
 from kinference.shapes import detect, patch
 from kinference.shapes.scan import BadBody
 from kinference.shapes.translate import Way
-from kinference.vocabulary import AbortReason, Api, Loss
+from kinference.vocabulary import AbortReason, Api, Loss, StreamUsage
+from kinference.wire.exchange import Exchange
 from kinference.wire.sigv4 import Signable, signature
 
 _log = logging.getLogger(__name__)
 
-_STREAMS_USAGE_ON_REQUEST = frozenset({Api.OPENAI_CHAT, Api.OPENAI_COMPLETIONS})
+_NO_STREAM = StreamId(0)
+"""The body comes with the call."""
 AWS_SERVICE = "bedrock"
 _UNREACHABLE_STATUS = 502
 """Reported for a destination that gave no status of its own."""
@@ -96,12 +95,13 @@ class Dispatch:
         self._ticket: Ticket | None = None
         self._answer: UpstreamAnswer | None = None
 
-    async def run(self, chunks: AsyncIterator[bytes]) -> Delivery | Refusal | ErrorAnswer:
+    async def run(self, exchange: Exchange) -> Delivery | Refusal | ErrorAnswer:
         """Try destinations until one answers, the picker has none left or the attempts are used up."""
-        picked = await self._pick(self._order.body.arriving(chunks))
-        if picked.destination is None:
-            return self._refused(picked)
-        outcome = await self._attempt(picked, picked.destination)
+        await self._order.body.receive(exchange, headers.content_length(exchange.headers))
+        placed = await self._place()
+        if placed.picked.destination is None:
+            return self._refused(placed.picked)
+        outcome = await self._attempt(placed, placed.picked.destination)
         for _ in range(1, self._options.attempts_max):
             if isinstance(outcome, Delivery) or outcome.is_final:
                 break
@@ -112,16 +112,17 @@ class Dispatch:
     async def _elsewhere(self, failure: _Failure) -> Delivery | _Failure:
         """Pick once more; what has failed so far stands when there is nowhere else to go."""
         try:
-            picked = await self._pick(self._order.body.again())
+            placed = await self._place()
         except KinferenceError as error:
             _log.info("%s: no further attempt: %s", self._record.request_id, error)
             return replace(failure, is_final=True)
-        if picked.destination is None:
+        destination = placed.picked.destination
+        if destination is None:
             return replace(failure, is_final=True)
-        if picked.destination in self._failed:
-            await self._open(picked).abort(AbortReason.NOT_DISPATCHED, "picked again right after it failed")
+        if destination in self._failed:
+            self._open(placed.picked).abort(AbortReason.NOT_DISPATCHED, "picked again right after it failed")
             return failure
-        return await self._attempt(picked, picked.destination)
+        return await self._attempt(placed, destination)
 
     async def close(self) -> None:
         """Close whatever is still open, the destination's connection first."""
@@ -130,32 +131,25 @@ class Dispatch:
                 await self._answer.close()
         finally:
             if self._ticket is not None:
-                await self._ticket.abandon()
+                self._ticket.abandon()
 
-    async def _pick(self, chunks: AsyncIterator[bytes]) -> PickResult:
-        order, picker = self._order, self._outside.picker
-        request_id = order.inbound.request_id
-        try:
-            pushed = await picker.push_body(chunks, PushMetadata(request_id, order.body.declared))
-        except BudgetExceeded as error:
-            if order.body.is_over:
-                raise
-            raise RetryLater("too much is buffered at the moment") from error
-        picked = await picker.pick(
-            PickArguments(
-                stream_id=pushed.stream_id,
-                tenant=order.caller.tenant,
-                client_request_id=request_id,
-                qos=order.caller.qos,
-                request_path=order.inbound.path,
-                failed=frozenset(self._failed),
-                translates=order.translates,
-                loss=order.loss,
-            )
+    async def _place(self) -> Placed:
+        order = self._order
+        arguments = PickArguments(
+            stream_id=_NO_STREAM,
+            tenant=order.caller.tenant,
+            client_request_id=order.inbound.request_id,
+            qos=order.caller.qos,
+            request_path=order.inbound.path,
+            failed=frozenset(self._failed),
+            translates=order.translates,
+            loss=order.loss,
         )
-        self._record.picked = picked
-        self._record.model = picked.requested_model or self._record.model
-        return picked
+        placed = await self._outside.picker.place(order.body.whole, arguments)
+        order.body.placed()
+        self._record.picked = placed.picked
+        self._record.model = placed.picked.requested_model or self._record.model
+        return placed
 
     def _refused(self, picked: PickResult) -> Refusal:
         models = self._outside.directory.models()
@@ -166,65 +160,57 @@ class Dispatch:
         self._ticket = Ticket(self._outside.picker, picked.response_id)
         return self._ticket
 
-    async def _attempt(self, picked: PickResult, destination: LocalTarget | ProviderTarget) -> Delivery | _Failure:
-        record, ticket = self._record, self._open(picked)
+    async def _attempt(self, placed: Placed, destination: LocalTarget | ProviderTarget) -> Delivery | _Failure:
+        record, ticket = self._record, self._open(placed.picked)
         record.attempts += 1
         self._failed.add(destination)  # unless it answers, in which case nobody asks
         leg = leg_to(destination, self._order.inbound, self._outside.directory)
         if leg is None:
             is_ours = isinstance(destination, ProviderTarget)  # an endpoint may just have left the fleet
             reason = AbortReason.BACKEND_UNRESOLVED if is_ours else AbortReason.NOT_DISPATCHED
-            await ticket.abort(reason, "no route is known to the destination")
+            ticket.abort(reason, "no route is known to the destination")
             return self._failure("unresolved", Refusal(errors.UPSTREAM_BROKEN, "the destination has no known route"))
         record.endpoint = leg.name
         try:
-            pulled = [chunk async for chunk in self._outside.picker.pull_body(picked.response_id)]
-        except KinferenceError as error:
-            await ticket.abort(AbortReason.PULL_FAILED, type(error).__name__)
-            return self._failure("pull", errors.refusal_of(error))
-        try:
-            way_back = self._way_back(leg, pulled)
+            way_back = self._way_back(leg, placed.body)
         except BadBody as error:
-            await ticket.abort(AbortReason.NOT_DISPATCHED, "the body could not be translated")
+            ticket.abort(AbortReason.NOT_DISPATCHED, "the body could not be translated")
             return self._failure("untranslatable", Refusal(errors.BAD_REQUEST, str(error)), is_final=True)
-        body, hide_usage = self._with_usage(pulled) if way_back is None else (pulled, False)
+        body = self._with_usage(placed) if way_back is None else placed.body
         sent_at = self._outside.clock.now()
         outcome = await self._send(leg, body, ticket)
         record.upstream_s += self._outside.clock.now() - sent_at
         if isinstance(outcome, _Failure):
             return outcome
-        return Delivery(outcome, ticket, sent_at, picked.body_total_bytes, hide_usage, way_back)
+        return Delivery(outcome, ticket, sent_at, len(placed.body), body is not placed.body, way_back)
 
-    def _way_back(self, leg: Leg, pulled: Sequence[bytes]) -> WayBack | None:
+    def _way_back(self, leg: Leg, sent: bytes) -> WayBack | None:
         order = self._order
         if leg.api is order.inbound.api:
             return None
         inbound = order.inbound
         streams = detect.streams_by_path(inbound.path)
         way = Way(inbound.api, leg.api, self._record.model, order.loss, streams)
-        return way_back(order.body.whole(), b"".join(pulled), way)
+        return way_back(order.body.whole, sent, way)
 
-    def _with_usage(self, pulled: Sequence[bytes]) -> tuple[Sequence[bytes], bool]:
+    def _with_usage(self, placed: Placed) -> bytes:
         """Ask for a stream's usage where the client did not, so that every answer can be accounted for."""
-        if self._order.inbound.api not in _STREAMS_USAGE_ON_REQUEST:
-            return pulled, False
-        whole = pulled[0] if len(pulled) == 1 else b"".join(pulled)
-        if b'"stream"' not in whole:
-            return (whole,), False
+        body, usage = placed.body, placed.usage
         try:
-            if not detect.lacks_usage(whole):
-                return (whole,), False
-            asking = patch.set_include_usage(whole)
+            if usage is None:
+                usage = detect.stream_usage(self._order.inbound.api, body)
+            if usage is StreamUsage.NOT_ASKED:
+                return patch.add_include_usage(body)
+            return body if usage is StreamUsage.SETTLED else patch.set_include_usage(body)
         except BadBody:  # the picker found no fault with it, so the destination shall judge
-            return (whole,), False
-        return (asking,), asking is not whole
+            return body
 
-    async def _send(self, leg: Leg, body: Sequence[bytes], ticket: Ticket) -> UpstreamAnswer | _Failure:
+    async def _send(self, leg: Leg, body: bytes, ticket: Ticket) -> UpstreamAnswer | _Failure:
         fields = leg.headers
         if leg.aws is not None:
-            signable = Signable("POST", leg.origin, leg.target, body)
+            signable = Signable("POST", leg.origin, leg.target, (body,))
             fields = (*fields, *signature(signable, leg.aws, AWS_SERVICE, self._outside.clock.wall()))
-        request = UpstreamRequest("POST", leg.origin, leg.target, fields, body, self._options.timeouts)
+        request = UpstreamRequest("POST", leg.origin, leg.target, fields, (body,), self._options.timeouts)
         sent_at = self._outside.clock.now()
         ticket.is_dispatched = True
         try:
@@ -237,8 +223,8 @@ class Dispatch:
             else:
                 error = await verdict.read_error(answer, leg)
         except (UpstreamUnreachable, UpstreamCut, UpstreamTimeout) as error_:
-            return await self._no_answer(error_, ticket, self._outside.clock.now() - sent_at)
-        return await self._error_answer(error, leg, ticket, self._outside.clock.now() - sent_at)
+            return self._no_answer(error_, ticket, self._outside.clock.now() - sent_at)
+        return self._error_answer(error, leg, ticket, self._outside.clock.now() - sent_at)
 
     async def _opened(self, answer: UpstreamAnswer, leg: Leg) -> UpstreamAnswer | ErrorAnswer:
         """Read the beginning of an answer, as long as the client can wait for its head. Raises as the answer does."""
@@ -254,25 +240,25 @@ class Dispatch:
         await opening.close()
         return verdict.cleaned(error, leg)
 
-    async def _no_answer(self, error: KinferenceError, ticket: Ticket, waited: Seconds) -> _Failure:
+    def _no_answer(self, error: KinferenceError, ticket: Ticket, waited: Seconds) -> _Failure:
         _log.warning("%s: %s", self._record.request_id, error)
         if isinstance(error, UpstreamTimeout):
-            await ticket.began(waited, _SLOW_STATUS)
-            await ticket.abort(AbortReason.UNSPECIFIED, "the destination stayed silent")
+            ticket.began(waited, _SLOW_STATUS)
+            ticket.abort(AbortReason.UNSPECIFIED, "the destination stayed silent")
             told = Refusal(errors.UPSTREAM_SLOW, "the destination did not answer in time")
             return self._failure("timeout", told, is_final=True)
-        await ticket.began(waited, _UNREACHABLE_STATUS)
+        ticket.began(waited, _UNREACHABLE_STATUS)
         was_reached = isinstance(error, UpstreamCut)
         reason = AbortReason.UNSPECIFIED if was_reached else AbortReason.NOT_DISPATCHED
-        await ticket.abort(reason, "the destination gave no answer")
+        ticket.abort(reason, "the destination gave no answer")
         return self._failure("unreachable", Refusal(errors.UPSTREAM_BROKEN, "the destination could not be reached"))
 
-    async def _error_answer(self, error: ErrorAnswer, leg: Leg, ticket: Ticket, waited: Seconds) -> _Failure:
+    def _error_answer(self, error: ErrorAnswer, leg: Leg, ticket: Ticket, waited: Seconds) -> _Failure:
         blame = verdict.blame(error, leg)
-        await ticket.began(waited, error.status)
+        ticket.began(waited, error.status)
         is_ours = leg.is_provider and blame in (Blame.CREDENTIAL, Blame.ACCOUNT)
         reason = AbortReason.BACKEND_UNAUTHORIZED if is_ours else AbortReason.UNSPECIFIED
-        await ticket.abort(reason, f"the destination answered {error.status}")
+        ticket.abort(reason, f"the destination answered {error.status}")
         told = verdict.told_to_client(error, blame)
         if leg.api is not self._order.inbound.api and isinstance(told, ErrorAnswer):
             told = verdict.retold(told)

@@ -1,21 +1,20 @@
-"""The client's body on its way in: passed on as it arrives, counted, and held for a second attempt."""
+"""The client's body on its way in: counted against our own limit and the picker's, and held for a second attempt."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
-from kinference.errors import BudgetExceeded, IdleTimeout
-from kinference.gateway.patience import Begun
+from kinference.errors import BudgetExceeded, IdleTimeout, RetryLater
 from kinference.ids import Seconds
-from kinference.wire.pieces import Pieces, cut, join
+from kinference.ports import Picker
+from kinference.wire.exchange import Exchange
 
 
 class BodyLimits(msgspec.Struct, frozen=True):
     """What one body may take."""
 
     bytes_max: int
-    piece_bytes_max: int
-    """Larger chunks go on in pieces."""
     idle: Seconds
     """How long an upload may stand still."""
 
@@ -23,58 +22,65 @@ class BodyLimits(msgspec.Struct, frozen=True):
 class HeldBody:
     """A request body. Held because only the picker's own copy is patched, and a retry must start from the original.
 
-    Large pieces are handed on as the very objects that are held, so that a picker in the same process shares them.
+    The picker counts it from its first byte until it is placed, however slowly it comes in.
     """
 
-    def __init__(self, limits: BodyLimits, declared: int | None) -> None:
-        self._limits = limits
-        self.declared = declared
-        self._held = Pieces(limits.piece_bytes_max)
-        self.is_over = (declared or 0) > limits.bytes_max
-        """Whether it went over its own limit, or says that it will."""
+    def __init__(self, limits: BodyLimits, picker: Picker) -> None:
+        self._limits, self._picker = limits, picker
+        self._pieces: list[bytes] = []
+        self._counted = 0
+        self.whole = b""
+        """All of it, once it has arrived."""
 
-    def __len__(self) -> int:
-        return self._held.size
-
-    async def arriving(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Pass on what comes in. Raises BudgetExceeded at the limit, at once when the declared length is over it, and
-        IdleTimeout.
+    async def receive(self, exchange: Exchange, declared: int | None) -> None:
+        """Take it in. Raises BudgetExceeded at our limit and RetryLater at the picker's, at once when the declared
+        length is over it, and IdleTimeout.
         """
-        self._check(self.declared or 0)
-        while True:
-            begun = Begun(_next(chunks))
-            chunk = begun.result if begun.is_done else await self._in_time(begun)
-            if chunk is None:
-                return
-            self._check(self._held.size + len(chunk))
-            for piece in cut(chunk, self._limits.piece_bytes_max):
-                self._held.append(piece)
-                yield piece
+        if (whole := exchange.arrived()) is not None:
+            self._take(whole)
+        else:
+            self._expect(declared or 0)
+            await self._gather(exchange.body())
+        self.whole = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
 
-    async def again(self) -> AsyncIterator[bytes]:
-        """The whole body once more."""
-        for piece in self._held.pieces():
-            yield piece
-
-    def whole(self) -> bytes:
-        """The whole body, once it has arrived."""
-        return join(self._held.pieces())
-
-    def release(self) -> None:
-        """No further attempt will be made: a long answer need not hold on to a long question."""
-        self._held = Pieces(self._limits.piece_bytes_max)
-
-    async def _in_time(self, chunk: Begun[bytes | None]) -> bytes | None:
+    async def _gather(self, chunks: AsyncIterator[bytes]) -> None:
+        idle, loop = self._limits.idle, asyncio.get_running_loop()
         try:
-            return await chunk.within(self._limits.idle)
+            async with asyncio.timeout(idle) as patience:
+                async for chunk in chunks:
+                    self._take(chunk)
+                    patience.reschedule(loop.time() + idle)
         except TimeoutError:
-            raise IdleTimeout(f"request body stood still for {self._limits.idle:g} s") from None
+            raise IdleTimeout(f"request body stood still for {idle:g} s") from None
+
+    def _expect(self, declared: int) -> None:
+        self._check(declared)
+        self._count(self._picker.make_room, declared)
+
+    def _take(self, chunk: bytes) -> None:
+        size = len(chunk)
+        self._check(self._counted + size)
+        self._count(self._picker.hold, size)
+        self._counted += size
+        self._pieces.append(chunk)
+
+    @staticmethod
+    def _count(count: Callable[[int], None], size: int) -> None:
+        try:
+            count(size)
+        except BudgetExceeded as error:  # all bodies together are too much, which is not this one's fault
+            raise RetryLater("too much is buffered at the moment") from error
 
     def _check(self, total: int) -> None:
         if total > self._limits.bytes_max:
-            self.is_over = True
             raise BudgetExceeded(f"request body over the limit of {self._limits.bytes_max} bytes")
 
+    def placed(self) -> None:
+        """Have it counted no longer; harmless when it is not."""
+        counted, self._counted = self._counted, 0
+        self._picker.let_go(counted)
 
-async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(chunks, None)
+    def release(self) -> None:
+        """No further attempt will be made: a long answer need not hold on to a long question."""
+        self.whole = b""

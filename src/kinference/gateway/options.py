@@ -18,8 +18,6 @@ class GatewayOptions:
     keys: tuple[ClientKey, ...] = ()
     allow_unauthenticated: bool = True
     body_bytes_max: int = 32 * 1024 * 1024
-    chunk_bytes_max: int = 1024 * 1024
-    """What one push message may carry."""
     upload_idle: Seconds = 30.0
     """How long a client's upload may stand still."""
     attempts_max: int = 3
@@ -32,7 +30,7 @@ class GatewayOptions:
 
     @property
     def body_limits(self) -> BodyLimits:
-        return BodyLimits(self.body_bytes_max, self.chunk_bytes_max, self.upload_idle)
+        return BodyLimits(self.body_bytes_max, self.upload_idle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,9 @@ class Counted(Protocol):
 class Passage(Counted, Protocol):
     """One answer on its way through."""
 
+    can_keep_alive: bool
+    """Whether there ever is something to say while it is silent."""
+
     def feed(self, chunk: bytes, now: Seconds) -> bytes:
         """Take a chunk in; what goes out for it now. Raises UpstreamCut for what cannot be an answer."""
         ...
@@ -73,6 +76,8 @@ class Passage(Counted, Protocol):
 
 class PlainPassage:
     """An answer in one piece."""
+
+    can_keep_alive = False
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -117,6 +122,8 @@ class EventPassage:
     Bytes go out as they come in, also in the middle of an event. Only where the client must not see the usage that we
     asked for do whole events go out.
     """
+
+    can_keep_alive = True
 
     def __init__(self, api: Api, *, hide_usage: bool) -> None:
         self._api, self._hide_usage = api, hide_usage

@@ -4,7 +4,7 @@ The loop moves bytes and nothing else; what they mean is the passage's business.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
@@ -12,7 +12,6 @@ import msgspec
 from kinference.errors import ClientGone, UpstreamCut, UpstreamTimeout
 from kinference.gateway.access_log import End
 from kinference.gateway.passage import Passage
-from kinference.gateway.patience import Begun
 from kinference.ids import Seconds
 from kinference.ports import Clock, UpstreamAnswer
 from kinference.wire.exchange import Exchange
@@ -31,11 +30,9 @@ class Pipe(msgspec.Struct, frozen=True):
 class Relay:
     """One answer's relay, from after its head to its end. `end` is true at any moment, also after a cancellation."""
 
-    def __init__(self, pipe: Pipe, on_first_byte: Callable[[Seconds], Coroutine[None, None, None]]) -> None:
+    def __init__(self, pipe: Pipe, on_first_byte: Callable[[Seconds], None]) -> None:
         self._pipe = pipe
         self._on_first_byte = on_first_byte
-        self._tasks: asyncio.TaskGroup | None = None
-        self._unheard: Begun[None] | None = None
         self._is_writing = False
         self._speaking = asyncio.Lock()
         self._quiet_since = pipe.clock.now()
@@ -46,40 +43,30 @@ class Relay:
     async def run(self) -> None:
         """Relay to the end, whatever the end is. Raises nothing but its own cancellation."""
         try:
-            pumping = Begun(self._relayed())
-            if not pumping.is_done or self._unheard is not None:
-                await self._accompany(pumping)
+            if self._pipe.passage.can_keep_alive:
+                await self._accompanied()
+            else:
+                self.end = await self._pump()
+        except ClientGone:
+            self.end = End.CLIENT_CLOSED
         finally:
             if self.end is End.CLIENT_CLOSED and self._has_all:
                 self.end = self._good_end()
 
-    async def _relayed(self) -> None:
-        with suppress(ClientGone):  # its end is the default one
-            self.end = await self._pump()
-
-    async def _accompany(self, pumping: Begun[None]) -> None:
-        """Go on with what was begun, and with what goes on beside it: an answer that is all there needs none of it."""
+    async def _accompanied(self) -> None:
+        """Pump, and speak up whenever the stream is silent for long. Few streams ever are, so a timer comes first."""
         keepers: list[asyncio.Task[None]] = []
         async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            self._tell_beside(self._unheard)
             silence = asyncio.get_running_loop().call_later(
                 self._pipe.keep_alive, lambda: keepers.append(tasks.create_task(self._keep_alive()))
             )
             try:
-                await pumping.wait()
+                with suppress(ClientGone):  # its end is the default one
+                    self.end = await self._pump()
             finally:
                 silence.cancel()
                 for keeper in keepers:
                     keeper.cancel()
-
-    def _tell_beside(self, report: Begun[None] | None) -> None:
-        if report is None or report.is_done:
-            return
-        if self._tasks is None:
-            self._unheard = report
-        else:
-            self._tasks.create_task(report.wait())
 
     async def _pump(self) -> End:
         passage, clock = self._pipe.passage, self._pipe.clock
@@ -88,7 +75,7 @@ class Relay:
                 now = self._quiet_since = clock.now()
                 if self.first_byte_at is None:
                     self.first_byte_at = now
-                    self._tell_beside(Begun(self._on_first_byte(now)))
+                    self._on_first_byte(now)
                 await self._write(passage.feed(chunk, now))
                 self._has_all = passage.is_whole(cut=True)
         except (UpstreamCut, UpstreamTimeout):
@@ -134,12 +121,9 @@ class Relay:
             self._quiet_since = clock.now()
             if self._is_writing:
                 continue  # the client takes nothing, so that it would not get this either
-            try:
-                await self._speak(self._pipe.passage.keep_alive())
-            except ClientGone:
-                return  # the pump learns of it by itself
-
-    async def _speak(self, words: bytes) -> None:
-        if words:
-            async with self._speaking:
-                await self._pipe.exchange.write(words)
+            if words := self._pipe.passage.keep_alive():
+                try:
+                    async with self._speaking:
+                        await self._pipe.exchange.write(words)
+                except ClientGone:
+                    return  # the pump learns of it by itself

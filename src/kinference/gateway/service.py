@@ -1,7 +1,6 @@
 """The HTTP data plane: each request by its route, from the first byte in to the last report out."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from itertools import count
 from secrets import token_hex
 from urllib.parse import unquote
@@ -102,13 +101,13 @@ class Gateway:
         exchange, api = reply.exchange, route.api
         assert api is not None, "what infers has an API"
         record.api = api.value
-        body = HeldBody(self._body_limits, headers.content_length(exchange.headers))
+        body = HeldBody(self._body_limits, self._outside.picker)
         inbound = Inbound(exchange.path, exchange.query, exchange.headers, record.request_id, api)
         loss = loss_of(exchange.headers, self._options.loss)
         order = Order(caller, inbound, body, route.runs_prompt, loss)
         dispatch = Dispatch(self._outside, self._options, record, order)
         try:
-            outcome = await _outcome(dispatch, exchange.body())
+            outcome = await _outcome(dispatch, exchange)
             if isinstance(outcome, Delivery):
                 await Deliverer(self._outside, self._options, record, route).deliver(outcome, reply)
             elif isinstance(outcome, Refusal):
@@ -117,6 +116,7 @@ class Gateway:
                 await reply.pass_on(outcome)
         finally:
             await dispatch.close()
+            body.placed()
 
 
 def loss_of(received: Headers, configured: Loss) -> Loss:
@@ -128,9 +128,9 @@ def loss_of(received: Headers, configured: Loss) -> Loss:
     return max(configured, named, key=list(Loss).index)
 
 
-async def _outcome(dispatch: Dispatch, chunks: AsyncIterator[bytes]) -> Delivery | Refusal | ErrorAnswer:
+async def _outcome(dispatch: Dispatch, exchange: Exchange) -> Delivery | Refusal | ErrorAnswer:
     try:
-        return await dispatch.run(chunks)
+        return await dispatch.run(exchange)
     except ClientGone:
         raise
     except KinferenceError as error:

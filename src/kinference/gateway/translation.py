@@ -90,6 +90,8 @@ class WholeTranslation:
 class TranslatedPassage:
     """A stream of another API on its way through, event by event."""
 
+    can_keep_alive = True
+
     def __init__(self, back: Return, frame: Frame) -> None:
         self._back = back
         self._reader: Reader = reader_of(back)

@@ -81,7 +81,7 @@ class Bodies:
                 raise BudgetExceeded(
                     f"the declared length of {declared} is over the limit of {self._limits.body_max_bytes} bytes"
                 )
-            self._check_room(declared)
+            self.check_room(declared)
         stream_id = StreamId(draw_id(self._random, self._live, self._consumed))
         self._live[stream_id] = Body(Pieces(self._limits.pull_chunk_max_bytes), declared)
         return stream_id
@@ -110,9 +110,10 @@ class Bodies:
             raise BudgetExceeded(f"the body is over the limit of {limits.body_max_bytes} bytes")
         if not length and body.empty_chunks >= limits.empty_chunks_max:
             raise BudgetExceeded(f"more than {limits.empty_chunks_max} empty chunks in one push")
-        self._check_room(length)
+        self.check_room(length)
 
-    def _check_room(self, wanted: int) -> None:
+    def check_room(self, wanted: int) -> None:
+        """Raise BudgetExceeded unless so many more bytes fit into the server's buffer."""
         if wanted <= self._account.free:
             return
         self._make_room(wanted)

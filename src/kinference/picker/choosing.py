@@ -17,7 +17,7 @@ from kinference.shapes.detect import Parsed, parse
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody, decode
 from kinference.shapes.translate import reaches
-from kinference.vocabulary import AbortReason, Api, Outcome
+from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
 
 REASON_MAX_CHARS: Final = 512
 NO_TICKET: Final = ResponseId(0)
@@ -39,6 +39,7 @@ class Chosen(msgspec.Struct, frozen=True):
     requested_model: str
     patched: bytes | None = None
     path: str = ""
+    usage: StreamUsage = StreamUsage.SETTLED
 
 
 def choose(router: Router, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen:
@@ -71,7 +72,7 @@ def choose(router: Router, arguments: PickArguments, body: bytes, now: Seconds) 
 
 
 def _chosen(decision: Decision, parsed: Parsed, rewritten: Rewritten) -> Chosen:
-    return Chosen(decision, parsed.model, rewritten.body, rewritten.path)
+    return Chosen(decision, parsed.model, rewritten.body, rewritten.path, parsed.usage)
 
 
 def _of_shape(choice: EndpointChoice | BackendChoice, client: Api) -> frozenset[Api]:

@@ -33,7 +33,7 @@ from kinference.picker.flow import Flow, FlowHistory
 from kinference.picker.inter_token import InterTokenGaps, is_usable
 from kinference.picker.limits import PickerLimits
 from kinference.picker.tickets import Ticket, Tickets
-from kinference.ports import Clock, FinalTokenReport, FirstTokenReport, PickArguments, PickResult, PushedBody
+from kinference.ports import Clock, FinalTokenReport, FirstTokenReport, PickArguments, PickResult, Placed, PushedBody
 from kinference.vocabulary import AbortReason, Outcome
 from kinference.wire.pieces import Pieces, cut, join
 
@@ -55,12 +55,11 @@ class Desk:
         self.limits = limits
         self._router, self._clock, self._metrics = router, clock, metrics
         self._account = Account(limits.buffer_max_bytes)
-        self._bodies = Bodies(limits, self._account, random, self._make_room)
+        self._bodies = Bodies(limits, self._account, random, self._reclaim)
         self._tickets = Tickets(limits, self._account, random)
         self._gaps = InterTokenGaps()
         self._history = FlowHistory(limits.decisions_max)
         self.is_draining = False
-        self._announce: Callable[[Seconds], None] = _tell_nobody
         self._dispatched: OnDispatch | None = None
 
     # --- pushing ---------------------------------------------------------------------------------
@@ -75,10 +74,7 @@ class Desk:
 
     def finish(self, stream_id: StreamId) -> PushedBody:
         """The push half-closed cleanly, as far as its carrier can see."""
-        now = self._clock.now()
-        size = self._bodies.finish(stream_id, now)
-        self._announce(now + self.limits.body_ttl)
-        return PushedBody(stream_id, size)
+        return PushedBody(stream_id, self._bodies.finish(stream_id, self._clock.now()))
 
     def commit(self, stream_id: StreamId) -> None:
         """The caller has its reply: the body stays when the stream ends."""
@@ -88,6 +84,21 @@ class Desk:
         """The push's stream ended; what was not committed goes."""
         self._bodies.discard(stream_id)
 
+    # --- bodies that their caller holds ----------------------------------------------------------
+
+    def make_room(self, size: int) -> None:
+        """Raise BudgetExceeded unless so many more bytes can be held."""
+        self._bodies.check_room(size)
+
+    def hold(self, size: int) -> None:
+        """Count bytes that came in elsewhere in this process. Raises BudgetExceeded."""
+        self._bodies.check_room(size)
+        self._account.charge(size)
+
+    def let_go(self, size: int) -> None:
+        """Count them no longer."""
+        self._account.release(size)
+
     # --- picking ---------------------------------------------------------------------------------
 
     def pick(self, arguments: PickArguments, *, remote: bool = False) -> PickResult:
@@ -96,48 +107,68 @@ class Desk:
             raise InvalidArgument("body_stream_id is 0, which names no body: push one first")
         began = self._clock.now()
         body = self._bodies.peek(arguments.stream_id)
-        chosen = choose(self._router, arguments, join(body.pieces()), began)
+        whole = join(body.pieces())
+        chosen = choose(self._router, arguments, whole, began)
         self._bodies.consume(arguments.stream_id, began)
-        requested_model = chosen.requested_model[: self.limits.name_max_chars]
-        flow = Flow(self._clock.wall(), arguments, requested_model, chosen.decision, remote)
-        ticket = None
+        flow, ticket = self._flow(chosen, arguments, remote=remote), None
         if chosen.decision.choice is None:
             self._account.release(body.size)
-            self._end(flow, "refused")
         else:
             ticket = self._ticketed(flow, body, chosen.patched)
-            self._tell_dispatch(chosen, body, arguments)
-        self._history.add(flow)
-        self._metrics.count(PICKS, _OUTCOMES[chosen.decision.outcome])
-        if chosen.decision.limit:
-            self._metrics.count(LIMIT_REFUSALS, arguments.tenant, chosen.decision.limit)
-        self._metrics.time(PICK_SECONDS, self._clock.now() - began)
+            self._tell_dispatch(chosen, whole, arguments)
+        self._note(flow, began)
         return answer(chosen, self.limits.name_max_chars, ticket)
+
+    def place(self, body: bytes, arguments: PickArguments) -> Placed:
+        """Push, pick and a complete pull in one, for a caller in this process who keeps the body and never lets it
+        stall.
+        """
+        began = self._clock.now()
+        chosen = choose(self._router, arguments, body, began)
+        flow, ticket = self._flow(chosen, arguments, remote=False), None
+        if chosen.decision.choice is not None:
+            body = body if chosen.patched is None else chosen.patched
+            ticket = self._tickets.open_pulled(flow, self._clock.now())
+            self._tell_dispatch(chosen, body, arguments)
+        self._note(flow, began)
+        picked = answer(chosen, self.limits.name_max_chars, ticket)
+        return Placed(picked) if ticket is None else Placed(picked, body, chosen.usage)
+
+    def _flow(self, chosen: Chosen, arguments: PickArguments, *, remote: bool) -> Flow:
+        requested_model = chosen.requested_model[: self.limits.name_max_chars]
+        return Flow(self._clock.wall(), arguments, requested_model, chosen.decision, remote)
+
+    def _note(self, flow: Flow, began: Seconds) -> None:
+        """Remember and count an answered Pick."""
+        if flow.decision.choice is None:
+            self._end(flow, "refused")
+        self._history.add(flow)
+        self._metrics.count(PICKS, _OUTCOMES[flow.decision.outcome])
+        if flow.decision.limit:
+            self._metrics.count(LIMIT_REFUSALS, flow.arguments.tenant, flow.decision.limit)
+        self._metrics.time(PICK_SECONDS, self._clock.now() - began)
 
     def _ticketed(self, flow: Flow, body: Pieces, patched: bytes | None) -> Ticket:
         """Move a body to a ticket. What patching adds is counted, and is not a reason to refuse."""
         pieces = body.pieces() if patched is None else tuple(cut(patched, self.limits.pull_chunk_max_bytes))
-        now = self._clock.now()
-        ticket = self._tickets.open(pieces, flow, now)
+        ticket = self._tickets.open(pieces, flow, self._clock.now())
         self._account.charge(ticket.bytes_left)
         self._account.release(body.size)
-        self._announce(now + self.limits.body_ttl)
         return ticket
 
-    def _tell_dispatch(self, chosen: Chosen, body: Pieces, arguments: PickArguments) -> None:
-        sent = self._router.sent(chosen.decision.reservation) if self._dispatched is not None else None
-        if sent is not None and self._dispatched is not None:
-            whole = join(body.pieces()) if chosen.patched is None else chosen.patched
+    def _tell_dispatch(self, chosen: Chosen, pushed: bytes, arguments: PickArguments) -> None:
+        if self._dispatched is None:
+            return
+        sent = self._router.sent(chosen.decision.reservation)
+        if sent is not None:
+            whole = pushed if chosen.patched is None else chosen.patched
             self._dispatched(sent, whole, chosen.path or arguments.request_path)
 
     # --- pulling ---------------------------------------------------------------------------------
 
     def claim(self, response_id: ResponseId, wake: Callable[[], None] | None = None) -> Ticket:
         """Begin the one pull. `wake` is called if it is cut from our side while its carrier waits for the reader."""
-        now = self._clock.now()
-        ticket = self._tickets.claim(response_id, wake, now)
-        self._announce(now + self.limits.stalled_pull_ttl)
-        return ticket
+        return self._tickets.claim(response_id, wake, self._clock.now())
 
     def next_piece(self, ticket: Ticket) -> bytes | None:
         """The piece to send next; None after the last. Raises when the pull was cut."""
@@ -149,9 +180,7 @@ class Desk:
 
     def end_pull(self, ticket: Ticket) -> None:
         """The pull's stream ended, however it ended."""
-        now = self._clock.now()
-        self._tickets.end_pull(ticket, now)
-        self._announce(now + (self.limits.ticket_ttl if ticket.dispatched else self.limits.body_ttl))
+        self._tickets.end_pull(ticket, self._clock.now())
 
     # --- reports ---------------------------------------------------------------------------------
 
@@ -165,7 +194,6 @@ class Desk:
             now, ttft_ms = self._clock.now(), min(report.observed_ttft_ms, TTFT_MAX_MS)
             flow.observed_ttft_ms, flow.upstream_status = ttft_ms, report.upstream_status
             self._tickets.dispatch(ticket, now)
-            self._announce(now + self.limits.ticket_ttl)
             self._router.first_token(flow.decision.reservation, ttft_ms, report.upstream_status, now)
         return True
 
@@ -226,10 +254,6 @@ class Desk:
                 self._metrics.count(EXPIRED, what, amount=count)
         return bool(unpicked or expired)
 
-    def on_deadline(self, announce: Callable[[Seconds], None]) -> None:
-        """Have `announce` told when each thing that begins is due. Most are over long before."""
-        self._announce = announce
-
     def on_dispatch(self, listener: OnDispatch) -> None:
         """Have `listener` told of each prompt that goes to an engine: the body as it is sent, and its path."""
         self._dispatched = listener
@@ -264,7 +288,7 @@ class Desk:
         """The last decisions, newest first."""
         return self._history.newest(limit)
 
-    def _make_room(self, wanted: int) -> None:
+    def _reclaim(self, wanted: int) -> None:
         """Reclaim what has expired, then cut the pulls that have been stalled longest, until enough is free."""
         while wanted > self._account.free and self.expire():
             pass
@@ -279,7 +303,3 @@ class Desk:
         flow.ended = how
         if flow.remote and logger.isEnabledFor(logging.INFO):
             logger.info("flow ended", extra=flow.fields())
-
-
-def _tell_nobody(_deadline: Seconds) -> None:
-    """Nobody reclaims on time yet."""

@@ -41,6 +41,6 @@ class PickerLimits:
     """Decisions kept for the admin port."""
 
     @property
-    def uncut_chunk_bytes(self) -> int:
-        """The largest chunk that is kept as the object it came in, for callers in the same process that keep it too."""
-        return min(self.chunk_max_bytes, self.pull_chunk_max_bytes)
+    def shortest_ttl(self) -> Seconds:
+        """Nothing that begins now is due sooner."""
+        return min(self.body_ttl, self.ticket_ttl, self.stalled_pull_ttl)

@@ -1,4 +1,4 @@
-"""The picker of another process: `ports.Picker` over gRPC, for a gateway that runs apart."""
+"""The calls of the contract over gRPC, to the picker of another process."""
 
 import asyncio
 import logging

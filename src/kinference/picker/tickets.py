@@ -106,6 +106,14 @@ class Tickets:
         self._waiting.start(response_id, now)
         return ticket
 
+    def open_pulled(self, flow: Flow, now: Seconds) -> Ticket:
+        """A request was picked by whoever holds its body: there is nothing to pull, and it is on its way."""
+        response_id = ResponseId(draw_id(self._random, self._live, self._pulls))
+        ticket = Ticket(response_id, flow, deque(), 0, State.GONE)
+        self._live[response_id] = ticket
+        self.dispatch(ticket, now)
+        return ticket
+
     def find(self, response_id: ResponseId) -> Ticket | None:
         """The live ticket of this id."""
         return self._live.get(response_id)

@@ -138,7 +138,6 @@ def build_gateway(config: Config, parts: Parts, picker: Picker, backends: Follow
         keys=tuple(ClientKey(key.key.reveal(), key.tenant, key.service_class) for key in config.gateway.keys),
         allow_unauthenticated=config.allows_unauthenticated,
         body_bytes_max=config.limits.body_max_bytes,
-        chunk_bytes_max=picker_limits(config).uncut_chunk_bytes,
         upload_idle=config.limits.push_idle_timeout,
         loss=config.translation.loss,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kinference.config.schema import Config
 from kinference.errors import ConfigError
+from kinference.picker.apart import PickerApart
 from kinference.picker.inprocess import InProcessPicker
 from kinference.picker.remote import RemotePicker
 from kinference.ports import Picker
@@ -47,8 +48,9 @@ async def link(
         return Links(planes, InProcessPicker(parts.desk), backends, control, lambda: None)
     channel = await stack.enter_async_context(channel_to(peer, "planes.picker"))
     remote = RemotePicker(channel, peer.token.reveal() if peer.token else "", config.limits.chunk_max_bytes)
+    apart = await stack.enter_async_context(PickerApart(remote))
     trouble = f"the picker at {peer.url} does not answer; is it up, and planes.picker right?"
-    return Links(planes, remote, backends, control, lambda: None if remote.is_connected else trouble)
+    return Links(planes, apart, backends, control, lambda: None if remote.is_connected else trouble)
 
 
 def check_reach(config: Config, planes: frozenset[Plane]) -> None:

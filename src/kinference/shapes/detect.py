@@ -12,7 +12,7 @@ import msgspec
 from kinference.shapes.fields import ABSENT, Body, given, present, string, struct
 from kinference.shapes.needs import needs_of
 from kinference.shapes.scan import BadBody, check_depth, check_utf8, decode
-from kinference.vocabulary import Api, Need
+from kinference.vocabulary import Api, Need, StreamUsage
 
 MODEL_CHARS_MAX: Final = 512
 SESSION_CHARS_MAX: Final = 512
@@ -32,6 +32,7 @@ class Parsed(msgspec.Struct, frozen=True):
     needs: frozenset[Need]
     session: str
     salt: str
+    usage: StreamUsage = StreamUsage.SETTLED
 
 
 class _StreamOptions(msgspec.Struct):
@@ -73,6 +74,7 @@ _MODEL_IN_PATH = re.compile(r"/models/([^/]+):\w+\Z")
 _ANTHROPIC_BLOCK = re.compile(rb'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_thinking|image|document)"')
 _CACHE_CONTROL = re.compile(rb',\s{0,32}"cache_control"\s{0,32}:\s{0,32}\{[^{}]*\}')
 _CONVERSATIONS: Final = frozenset({Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES, Api.GEMINI})
+_STREAMS_USAGE_ON_REQUEST: Final = frozenset({Api.OPENAI_CHAT, Api.OPENAI_COMPLETIONS})
 _TOKENS = re.compile(rb"[1-9][0-9]{0,8}")
 
 
@@ -100,6 +102,7 @@ def parse(body: bytes, path: str = "") -> Parsed:
         needs=frozenset(needs_of(api, fields, conversation)),
         session=_session(fields)[:SESSION_CHARS_MAX],
         salt=string(fields.cache_salt)[:SESSION_CHARS_MAX],
+        usage=_usage(api, bool(fields.stream), fields.stream_options),
     )
 
 
@@ -120,10 +123,12 @@ def streams_by_path(path: str) -> bool:
     return path.partition("?")[0].endswith(_STREAMS)
 
 
-def lacks_usage(body: bytes) -> bool:
-    """Whether a body asks for a stream without its usage, and nothing else about it. Raises BadBody."""
+def stream_usage(api: Api, body: bytes) -> StreamUsage:
+    """What a body of an API says of the usage of its stream, and nothing else about it. Raises BadBody."""
+    if api not in _STREAMS_USAGE_ON_REQUEST or b'"stream"' not in body:
+        return StreamUsage.SETTLED
     fields = decode(_STREAMING, body)
-    return bool(fields.stream) and not struct(_StreamOptions, fields.stream_options).include_usage
+    return _usage(api, bool(fields.stream), fields.stream_options)
 
 
 # --- which API ----------------------------------------------------------------------------------
@@ -229,6 +234,14 @@ def _output_tokens(fields: Body) -> int | None:
         if digits := _TOKENS.fullmatch(value):
             return int(digits[0])
     return None
+
+
+def _usage(api: Api, streams: bool, options: msgspec.Raw) -> StreamUsage:
+    if not streams or api not in _STREAMS_USAGE_ON_REQUEST:
+        return StreamUsage.SETTLED
+    if options is ABSENT:
+        return StreamUsage.NOT_ASKED
+    return StreamUsage.SETTLED if struct(_StreamOptions, options).include_usage else StreamUsage.REFUSED
 
 
 def _session(fields: Body) -> str:

@@ -2,9 +2,13 @@
 survive, and with them every provider's and engine's prefix cache.
 """
 
+from typing import Final
+
 import msgspec
 
 from kinference.shapes.scan import BadBody, Member, members
+
+_STREAM_OPTIONS: Final = b'"stream_options":{"include_usage":true}'
 
 
 def replace_model(body: bytes, model: str) -> bytes:
@@ -25,6 +29,11 @@ def replace_member(body: bytes, key: str, member: bytes) -> bytes:
     return _splice(body, [(one, member) for one in whole])
 
 
+def add_include_usage(body: bytes) -> bytes:
+    """As `set_include_usage`, for a body that is known to have members and no `stream_options` among them."""
+    return _insert(body, _STREAM_OPTIONS, is_empty=False)
+
+
 def set_include_usage(body: bytes) -> bytes:
     """Ask a streaming chat or completions body for its usage chunk; the very same object when it already does.
 
@@ -34,7 +43,7 @@ def set_include_usage(body: bytes) -> bytes:
     found = list(members(body))
     options = [member for member in found if member.key == "stream_options"]
     if not options:
-        return _insert(body, b'"stream_options":{"include_usage":true}', is_empty=not found)
+        return _insert(body, _STREAM_OPTIONS, is_empty=not found)
     return _splice(body, [(option, _with_usage(body[option.start : option.end])) for option in options])
 
 

@@ -220,6 +220,9 @@ class _AiohttpExchange(Exchange):
     def is_connected(self) -> bool:
         return self._request.transport is not None
 
+    def arrived(self) -> bytes | None:
+        return None  # the library does not tell
+
     async def body(self) -> AsyncIterator[bytes]:
         try:
             await self._ask_for_body()

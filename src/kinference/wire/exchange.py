@@ -38,6 +38,12 @@ class Exchange(Protocol):
         """Monotonic seconds at which the request's first byte was taken."""
         ...
 
+    def arrived(self) -> bytes | None:
+        """The whole body, where all of it is here; None while some is on its way, and then `body` gives it. Asked once,
+        before `body` is.
+        """
+        ...
+
     def body(self) -> AsyncIterator[bytes]:
         """The request body as it arrives, unbounded: the handler counts. Raises ClientGone when it breaks off."""
         ...

@@ -50,6 +50,13 @@ class OwnExchange:
 
     # --- the request's body ----------------------------------------------------------------------
 
+    def arrived(self) -> bytes | None:
+        """The whole body, where all of it is here."""
+        if not self.is_received:
+            return None
+        pieces = self._take() if self._pieces else ()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
     async def body(self) -> AsyncIterator[bytes]:
         """The request body as it arrives. Raises ClientGone when it breaks off."""
         self._ask_for_body()

@@ -21,6 +21,9 @@ class AskedExchange:
         self.peer, self.accepted_at = "test", 0.0
         self.status, self.answer_headers, self.sent = 0, dict[bytes, bytes](), b""
 
+    def arrived(self) -> bytes | None:
+        return None
+
     async def body(self) -> AsyncIterator[bytes]:
         yield b""
 

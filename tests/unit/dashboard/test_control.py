@@ -35,6 +35,9 @@ class AskedExchange:
         self.status, self.sent = 0, b""
         self._content = content
 
+    def arrived(self) -> bytes | None:
+        return None
+
     async def body(self) -> AsyncIterator[bytes]:
         yield self._content
 

@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kinference.errors import ClientGone, KinferenceError, UpstreamCut
+from kinference.errors import BudgetExceeded, ClientGone, KinferenceError, UpstreamCut
 from kinference.gateway.backends import BackendRoute, Directory, EndpointRoute, ServedModel
 from kinference.gateway.options import Outside
-from kinference.ids import Address, ObjectRef, ResponseId, StreamId
+from kinference.ids import Address, ObjectRef, ResponseId
 from kinference.observe.metrics import Metrics
 from kinference.ports import (
     FinalTokenReport,
@@ -15,12 +15,11 @@ from kinference.ports import (
     LocalTarget,
     PickArguments,
     PickResult,
+    Placed,
     ProviderTarget,
-    PushedBody,
-    PushMetadata,
     UpstreamRequest,
 )
-from kinference.vocabulary import AbortReason, Api, Outcome
+from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
 
 JSON: Headers = ((b"content-type", b"application/json"),)
 EVENTS: Headers = ((b"content-type", b"text/event-stream"),)
@@ -62,6 +61,9 @@ class FakeExchange:
         self.sent_headers: Headers = ()
         self.written: list[bytes] = []
         self.is_finished = self.is_aborted = False
+
+    def arrived(self) -> bytes | None:
+        return None
 
     async def body(self) -> AsyncIterator[bytes]:
         for chunk in self._body:
@@ -145,59 +147,45 @@ class FakePicker:
 
     def __init__(self, *script: PickResult | LocalTarget | ProviderTarget | KinferenceError) -> None:
         self._script = list(script) or [ENGINE_A]
-        self.push_error: KinferenceError | None = None
-        self.pull_error: KinferenceError | None = None
-        self.report_error: KinferenceError | None = None
+        self.room = 1 << 30
+        self.held = 0
+        self.usage: StreamUsage | None = None
         self.pushed: list[bytes] = []
-        self.pieces: list[int] = []
-        self.metadata: list[PushMetadata] = []
         self.picks: list[PickArguments] = []
         self.first: list[FirstTokenReport] = []
         self.final: list[FinalTokenReport] = []
         self.aborted: list[tuple[ResponseId, AbortReason]] = []
 
-    async def push_body(self, chunks: AsyncIterator[bytes], metadata: PushMetadata) -> PushedBody:
-        body = b""
-        self.metadata.append(metadata)
-        async for chunk in chunks:
-            self.pieces.append(len(chunk))
-            body += chunk
-        if self.push_error is not None:
-            raise self.push_error
-        self.pushed.append(body)
-        return PushedBody(StreamId(len(self.pushed)), len(body))
+    def make_room(self, size: int) -> None:
+        if self.held + size > self.room:
+            raise BudgetExceeded("server-wide budget")
 
-    async def pick(self, arguments: PickArguments) -> PickResult:
+    def hold(self, size: int) -> None:
+        self.make_room(size)
+        self.held += size
+
+    def let_go(self, size: int) -> None:
+        self.held -= size
+
+    async def place(self, body: bytes, arguments: PickArguments) -> Placed:
+        self.pushed.append(body)
         self.picks.append(arguments)
         step = self._script.pop(0) if len(self._script) > 1 else self._script[0]
         if isinstance(step, KinferenceError):
             raise step
         if isinstance(step, PickResult):
-            return step
-        return PickResult(Outcome.OK, "", "m", step, ResponseId(len(self.pushed)), len(self.pushed[-1]))
+            return Placed(step)
+        picked = PickResult(Outcome.OK, "", "m", step, ResponseId(len(self.pushed)))
+        return Placed(picked, body, self.usage)
 
-    async def pull_body(self, response_id: ResponseId) -> AsyncIterator[bytes]:
-        if self.pull_error is not None:
-            raise self.pull_error
-        yield self.pushed[response_id - 1]
-
-    async def report_first_token(self, report: FirstTokenReport) -> bool:
+    def report_first_token(self, report: FirstTokenReport) -> None:
         self.first.append(report)
-        if self.report_error is not None:
-            raise self.report_error
-        return True
 
-    async def report_final_token(self, report: FinalTokenReport) -> bool:
+    def report_final_token(self, report: FinalTokenReport) -> None:
         self.final.append(report)
-        if self.report_error is not None:
-            raise self.report_error
-        return True
 
-    async def abort(
-        self, response_id: ResponseId, reason: AbortReason, detail: str = "", client_request_id: str = ""
-    ) -> bool:
+    def abort(self, response_id: ResponseId, reason: AbortReason, detail: str = "") -> None:
         self.aborted.append((response_id, reason))
-        return True
 
 
 def directory(*models: str) -> Directory:

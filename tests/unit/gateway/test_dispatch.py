@@ -1,5 +1,4 @@
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,6 @@ from kinference.errors import (
     Draining,
     KinferenceError,
     RetryLater,
-    UnknownId,
     UpstreamCut,
     UpstreamTimeout,
     UpstreamUnreachable,
@@ -24,8 +22,8 @@ from kinference.gateway.ingress import BodyLimits, HeldBody
 from kinference.gateway.options import GatewayOptions
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import ObjectRef, ResponseId
-from kinference.ports import PickResult, ProviderTarget, PushMetadata
-from kinference.vocabulary import AbortReason, Api, Outcome, QosClass
+from kinference.ports import PickResult, ProviderTarget
+from kinference.vocabulary import AbortReason, Api, Outcome, QosClass, StreamUsage
 from kinference.wire.sigv4 import AwsKeys, Signable, signature
 from tests.unit.gateway.fakes import (
     CUT,
@@ -36,6 +34,7 @@ from tests.unit.gateway.fakes import (
     PROVIDER,
     PROVIDER_KEY,
     FakeAnswer,
+    FakeExchange,
     FakePicker,
     FakeUpstream,
     World,
@@ -47,11 +46,6 @@ DOWN = UpstreamUnreachable("http://10.0.0.1:8000 refused the connection")
 NONE_LEFT = PickResult(Outcome.NO_WORKERS, "none ready", "m")
 
 
-async def arriving(*chunks: bytes) -> AsyncIterator[bytes]:
-    for chunk in chunks:
-        yield chunk
-
-
 class Run:
     """One dispatch between fakes."""
 
@@ -61,13 +55,13 @@ class Run:
         self.world = world
         self.record = Record("req_1", "/v1/chat/completions", 100.0)
         self.body = body
-        held = HeldBody(BodyLimits(bytes_max, 1 << 20, 30.0), len(body))
+        held = HeldBody(BodyLimits(bytes_max, 30.0), world.picker)
         inbound = Inbound("/v1/chat/completions", "", (), "req_1", api)
         order = Order(Caller("acme", QosClass.BATCH), inbound, held)
         self.dispatch = Dispatch(world.outside, GatewayOptions(), self.record, order)
 
     async def outcome(self) -> Delivery | Refusal | ErrorAnswer:
-        return await self.dispatch.run(arriving(self.body))
+        return await self.dispatch.run(FakeExchange("/v1/chat/completions", (self.body,)))
 
     async def delivery(self) -> Delivery:
         outcome = await self.outcome()
@@ -85,19 +79,19 @@ class Run:
         return outcome
 
 
-async def test_a_request_is_pushed_picked_pulled_and_sent() -> None:
+async def test_a_request_is_placed_and_sent() -> None:
     world = World(upstream=FakeUpstream(FakeAnswer()))
     run = Run(world)
     delivery = await run.delivery()
     assert [chunk async for chunk in delivery.answer.chunks()] == [b"{}"]
-    assert world.picker.metadata == [PushMetadata("req_1", len(BODY))]
     (pick,) = world.picker.picks
-    assert (pick.tenant, pick.qos, pick.request_path, pick.translates) == (
+    assert (pick.client_request_id, pick.tenant, pick.qos, pick.request_path) == (
+        "req_1",
         "acme",
         QosClass.BATCH,
         "/v1/chat/completions",
-        True,
     )
+    assert pick.translates
     (request,) = world.upstream.requests
     assert (request.method, request.origin, request.target) == ("POST", "http://10.0.0.1:8000", "/v1/chat/completions")
     assert world.upstream.body == BODY
@@ -248,15 +242,6 @@ async def test_j1_what_the_client_is_told_names_no_address() -> None:
     assert "10.0.0.1" not in refusal.message
 
 
-async def test_a_body_that_cannot_be_pulled_is_picked_anew() -> None:
-    world = World(FakePicker(ENGINE_A, ENGINE_B))
-    world.picker.pull_error = UnknownId("expired")
-    assert (await Run(world).refusal()).fault.status == 503
-    assert world.picker.aborted == [(ResponseId(n), AbortReason.PULL_FAILED) for n in (1, 2)] + [
-        (ResponseId(3), AbortReason.NOT_DISPATCHED)
-    ]
-
-
 @pytest.mark.parametrize(
     ("picked", "status", "code"),
     [
@@ -278,18 +263,17 @@ async def test_i3_a_body_over_our_own_limit_is_too_large() -> None:
         await Run(World(), bytes_max=10).outcome()
 
 
-async def test_i3_a_body_that_says_it_will_be_too_large_is_too_large_whoever_refuses_it() -> None:
-    world = World()
-    world.picker.push_error = BudgetExceeded("the declared length is over the limit")
-    with pytest.raises(BudgetExceeded):
-        await Run(world, bytes_max=10).outcome()
-
-
 async def test_a_picker_whose_buffers_are_full_is_not_the_clients_fault() -> None:
     world = World()
-    world.picker.push_error = BudgetExceeded("server-wide budget")
+    world.picker.room = len(BODY) - 1
     with pytest.raises(RetryLater):
         await Run(world).outcome()
+
+
+async def test_a_body_is_counted_no_longer_once_it_is_placed() -> None:
+    world = World(upstream=FakeUpstream(FakeAnswer()))
+    await Run(world).delivery()
+    assert world.picker.held == 0
 
 
 @pytest.mark.parametrize("error", [Draining("stopping"), ClientGone("left")])
@@ -303,12 +287,15 @@ async def test_what_stops_a_second_pick_leaves_the_first_failure_standing() -> N
     assert (await Run(world).refusal()).fault.status == 502
 
 
+@pytest.mark.parametrize("told", [None, StreamUsage.NOT_ASKED, StreamUsage.REFUSED])
 @pytest.mark.parametrize("api", [Api.OPENAI_CHAT, Api.OPENAI_COMPLETIONS])
-async def test_g13_usage_is_asked_for_where_a_streaming_client_did_not(api: Api) -> None:
+async def test_g13_usage_is_asked_for_where_a_streaming_client_did_not(api: Api, told: StreamUsage | None) -> None:
     world = World(upstream=FakeUpstream(FakeAnswer()))
+    world.picker.usage = told
     delivery = await Run(world, STREAMING, api=api).delivery()
     assert delivery.hide_usage
     assert json.loads(world.upstream.body)["stream_options"] == {"include_usage": True}
+    assert delivery.body_bytes == len(STREAMING)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +307,7 @@ async def test_g13_usage_is_asked_for_where_a_streaming_client_did_not(api: Api)
         (STREAMING, Api.ANTHROPIC_MESSAGES),
         (STREAMING.replace(b"true", b'"yes"'), Api.OPENAI_CHAT),
         (STREAMING, Api.OPENAI_RESPONSES),
-        (STREAMING.replace(b"true", b"true" + b',"a":1' * 5_000), Api.OPENAI_CHAT),  # too much to change anything in it
+        (STREAMING.replace(b"true", b'true,"stream_options":1' + b',"a":1' * 5_000), Api.OPENAI_CHAT),  # too much in it
     ],
 )
 async def test_any_other_body_goes_out_byte_for_byte(body: bytes, api: Api) -> None:
@@ -328,6 +315,12 @@ async def test_any_other_body_goes_out_byte_for_byte(body: bytes, api: Api) -> N
     delivery = await Run(world, body, api=api).delivery()
     assert not delivery.hide_usage
     assert world.upstream.body == body
+
+
+async def test_usage_that_the_picker_found_settled_is_not_asked_for() -> None:
+    world = World(upstream=FakeUpstream(FakeAnswer()))
+    world.picker.usage = StreamUsage.SETTLED
+    assert not (await Run(world, STREAMING).delivery()).hide_usage
 
 
 async def test_closing_closes_the_answer_and_the_open_ticket() -> None:

@@ -3,67 +3,113 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kinference.errors import BudgetExceeded, IdleTimeout
+from kinference.errors import BudgetExceeded, IdleTimeout, RetryLater
 from kinference.gateway.ingress import BodyLimits, HeldBody
+from tests.unit.gateway.fakes import FakeExchange, FakePicker
+
+PATH = "/v1/chat/completions"
 
 
-async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
-    for part in parts:
-        yield part
+class Arrived(FakeExchange):
+    """A request that came in as one."""
+
+    def arrived(self) -> bytes:
+        return b"".join(self._body)
+
+    def body(self) -> AsyncIterator[bytes]:
+        raise AssertionError("asked for what it has given")
 
 
-def body(declared: int | None = None) -> HeldBody:
-    return HeldBody(BodyLimits(bytes_max=10, piece_bytes_max=4, idle=0.01), declared)
+def body(picker: FakePicker) -> HeldBody:
+    return HeldBody(BodyLimits(bytes_max=10, idle=0.01), picker)
 
 
-async def test_what_comes_in_is_passed_on_at_once_and_can_be_had_again() -> None:
-    held = body()
-    assert [piece async for piece in held.arriving(chunks(b"ab", b"c"))] == [b"ab", b"c"]
-    assert b"".join([piece async for piece in held.again()]) == b"abc"
-    assert b"".join([piece async for piece in held.again()]) == b"abc"
-    assert len(held) == 3
+@pytest.mark.parametrize("kind", [FakeExchange, Arrived])
+@pytest.mark.parametrize("parts", [(), (b"abc",), (b"ab", b"", b"c")])
+async def test_what_comes_in_is_held_as_one_and_counted_until_it_is_placed(
+    kind: type[FakeExchange], parts: tuple[bytes, ...]
+) -> None:
+    picker = FakePicker()
+    held = body(picker)
+    await held.receive(kind(PATH, parts), None)
+    assert held.whole == b"".join(parts)
+    assert picker.held == len(held.whole)
+    for _ in range(2):
+        held.placed()
+        assert picker.held == 0
 
 
-async def test_a_chunk_over_the_push_limit_goes_on_in_pieces() -> None:
-    assert [piece async for piece in body().arriving(chunks(b"0123456789"))] == [b"0123", b"4567", b"89"]
+@pytest.mark.parametrize("kind", [FakeExchange, Arrived])
+async def test_a_body_that_came_in_one_piece_is_not_copied(kind: type[FakeExchange]) -> None:
+    whole = b"x" * 10
+    held = body(FakePicker())
+    await held.receive(kind(PATH, (whole,)), None)
+    assert held.whole is whole
 
 
-async def test_a_large_chunk_is_held_and_handed_on_as_one_object() -> None:
-    held = HeldBody(BodyLimits(bytes_max=1 << 20, piece_bytes_max=1 << 20, idle=1.0), None)
-    chunk = b"x" * 65_536
-    (passed_on,) = [piece async for piece in held.arriving(chunks(chunk))]
-    (once_more,) = [piece async for piece in held.again()]
-    assert passed_on is once_more is chunk
-
-
-async def test_the_limit_itself_is_allowed_and_one_more_is_not() -> None:
-    held = body()
+@pytest.mark.parametrize("kind", [FakeExchange, Arrived])
+async def test_the_limit_itself_is_allowed_and_one_more_is_not(kind: type[FakeExchange]) -> None:
+    await body(FakePicker()).receive(kind(PATH, (b"01234", b"56789")), None)
     with pytest.raises(BudgetExceeded, match="10 bytes"):
-        assert [piece async for piece in held.arriving(chunks(b"01234", b"56789", b"!"))]
-    assert held.is_over
+        await body(FakePicker()).receive(kind(PATH, (b"01234", b"56789", b"!")), None)
 
 
 async def test_a_declared_length_over_the_limit_is_refused_before_anything_is_read() -> None:
-    held = body(declared=11)
-    assert held.is_over
+    exchange = FakeExchange(PATH, (b"0",))
     with pytest.raises(BudgetExceeded):
-        await anext(held.arriving(chunks(b"0")))
-    assert len(held) == 0
+        await body(FakePicker()).receive(exchange, 11)
+    assert exchange.body_read == 0
+
+
+async def test_a_declared_length_that_the_picker_has_no_room_for_is_put_off_before_anything_is_read() -> None:
+    picker, exchange = FakePicker(), FakeExchange(PATH, (b"0",))
+    picker.room = 4
+    with pytest.raises(RetryLater):
+        await body(picker).receive(exchange, 5)
+    assert exchange.body_read == 0
+
+
+@pytest.mark.parametrize("kind", [FakeExchange, Arrived])
+async def test_a_picker_that_runs_out_of_room_puts_the_body_off_and_counts_what_came_until_told(
+    kind: type[FakeExchange],
+) -> None:
+    picker = FakePicker()
+    picker.room = 4
+    held = body(picker)
+    with pytest.raises(RetryLater):
+        await held.receive(kind(PATH, (b"012", b"345")), None)
+    held.placed()
+    assert picker.held == 0
 
 
 async def test_an_upload_that_stands_still_is_given_up() -> None:
-    async def stalling() -> AsyncIterator[bytes]:
-        yield b"ab"
-        await asyncio.Event().wait()
+    class Stalling(FakeExchange):
+        async def body(self) -> AsyncIterator[bytes]:
+            yield b"ab"
+            await asyncio.Event().wait()
 
-    arriving = body().arriving(stalling())
-    assert await anext(arriving) == b"ab"
+    picker = FakePicker()
+    held = body(picker)
     with pytest.raises(IdleTimeout):
-        await anext(arriving)
+        await held.receive(Stalling(PATH), None)
+    held.placed()
+    assert picker.held == 0
+
+
+async def test_an_upload_that_goes_on_may_take_longer_than_it_may_stand_still() -> None:
+    class Slow(FakeExchange):
+        async def body(self) -> AsyncIterator[bytes]:
+            for _ in range(5):
+                await asyncio.sleep(0.06)
+                yield b"a"
+
+    held = HeldBody(BodyLimits(bytes_max=10, idle=0.25), FakePicker())
+    await held.receive(Slow(PATH), None)
+    assert held.whole == b"aaaaa"
 
 
 async def test_a_released_body_holds_nothing() -> None:
-    held = body()
-    assert [piece async for piece in held.arriving(chunks(b"ab"))]
+    held = body(FakePicker())
+    await held.receive(FakeExchange(PATH, (b"ab",)), None)
     held.release()
-    assert len(held) == 0
+    assert held.whole == b""

@@ -3,7 +3,3 @@ from kinference.gateway.options import GatewayOptions
 
 def test_i4_an_agents_transcript_of_32_mib_fits_by_default() -> None:
     assert GatewayOptions().body_bytes_max == 32 * 1024 * 1024
-
-
-def test_a_push_message_is_no_larger_than_the_contract_allows() -> None:
-    assert GatewayOptions().chunk_bytes_max <= 1_048_576

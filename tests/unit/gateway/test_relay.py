@@ -29,7 +29,7 @@ class Running:
         pipe = Pipe(self.exchange, answer, passage, self.clock, 15.0)
         self.relay = Relay(pipe, self._note)
 
-    async def _note(self, now: float) -> None:
+    def _note(self, now: float) -> None:
         self.first_bytes.append(now)
 
     async def run(self) -> End:
@@ -70,25 +70,6 @@ async def test_an_answer_in_one_piece_that_breaks_off_breaks_the_clients_connect
     assert await running.run() is End.UPSTREAM_CUT
     assert running.exchange.is_aborted
     assert not running.exchange.is_finished
-
-
-@pytest.mark.parametrize("pieces", [(CHUNK, DONE), (b"", CHUNK, DONE)])
-async def test_a_report_that_takes_its_time_holds_nothing_back_and_is_waited_for(pieces: tuple[bytes, ...]) -> None:
-    may_end, told = asyncio.Event(), asyncio.Event()
-
-    async def report(_now: float) -> None:
-        await may_end.wait()
-        told.set()
-
-    exchange = Watched(2)
-    exchange.status = 200
-    relay = Relay(Pipe(exchange, FakeAnswer(chunks=pieces), events(), ManualClock(), 15.0), report)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(relay.run())
-        await exchange.reached.wait()
-        may_end.set()
-    assert exchange.answer == CHUNK + DONE
-    assert told.is_set()
 
 
 async def test_an_empty_answer_is_an_answer() -> None:
@@ -161,11 +142,8 @@ class LoopClock(ManualClock):
 def silent_relay(
     exchange: FakeExchange, answer: FakeAnswer, passage: Passage, clock: ManualClock | None = None
 ) -> Relay:
-    async def ignore(_now: float) -> None:
-        return None
-
     exchange.status = 200
-    return Relay(Pipe(exchange, answer, passage, clock or LoopClock(), 0.005), ignore)
+    return Relay(Pipe(exchange, answer, passage, clock or LoopClock(), 0.005), lambda _now: None)
 
 
 async def test_a19_a_silent_stream_is_kept_alive_again_and_again() -> None:
@@ -196,6 +174,19 @@ async def test_a19_a_stream_that_was_not_silent_long_enough_is_left_alone() -> N
         await clock.often.wait()
         answer.go_on.set()
     assert exchange.written == [CHUNK, DONE]
+
+
+async def test_what_goes_wrong_beside_the_relay_is_not_lost() -> None:
+    class Broken(EventPassage):
+        def keep_alive(self) -> bytes:
+            answer.go_on.set()
+            raise AssertionError("a fault of our own")
+
+    answer = Silent(CHUNK)
+    relay = silent_relay(FakeExchange("/v1/chat/completions"), answer, Broken(Api.OPENAI_CHAT, hide_usage=False))
+    with pytest.raises(ExceptionGroup) as caught:
+        await relay.run()
+    assert "of our own" in str(caught.value.exceptions)
 
 
 async def test_a_client_that_leaves_while_the_stream_is_silent_is_noticed_at_the_next_chunk() -> None:

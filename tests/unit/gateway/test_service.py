@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kinference.errors import BudgetExceeded, ClientGone, Draining
+from kinference.errors import ClientGone, Draining
 from kinference.gateway.auth import ClientKey
 from kinference.gateway.backends import ServedModel
 from kinference.gateway.options import GatewayOptions
@@ -120,7 +120,7 @@ async def test_a_picker_that_is_stopping_sends_clients_away_for_a_while() -> Non
 
 async def test_full_buffers_are_an_overload_and_not_the_clients_fault() -> None:
     world = World()
-    world.picker.push_error = BudgetExceeded("server-wide budget")
+    world.picker.room = 0
     assert (await serve(FakeExchange(CHAT, (BODY,)), world)).status == 503
 
 

@@ -44,7 +44,7 @@ def test_a_stored_body_is_consumed_once_in_the_order_it_was_sent() -> None:
 @pytest.mark.parametrize("chunk_max_bytes", [100_000, 1_000_000])
 def test_a_chunk_that_needs_no_cut_is_kept_as_it_came(chunk_max_bytes: int) -> None:
     limits = PickerLimits(chunk_max_bytes=chunk_max_bytes)
-    chunk, shelf = b"x" * limits.uncut_chunk_bytes, Shelf(limits)
+    chunk, shelf = b"x" * min(chunk_max_bytes, limits.pull_chunk_max_bytes), Shelf(limits)
     (kept,) = shelf.bodies.peek(shelf.stored(chunk)).pieces()
     assert kept is chunk
 

@@ -16,7 +16,7 @@ from kinference.ids import ObjectRef, ResponseId, StreamId
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult
-from kinference.vocabulary import AbortReason, Api, Outcome
+from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
 
 Advance = Callable[[float], None]
 
@@ -314,15 +314,6 @@ def test_one_line_is_logged_for_each_flow_that_ended(desk: Desk, caplog: pytest.
     assert "secret" not in str(vars(refused))
 
 
-def test_deadlines_are_announced_as_they_appear(desk: Desk, advance: Advance) -> None:
-    told: list[float] = []
-    desk.on_deadline(told.append)
-    stream_id = push(desk)
-    advance(5.0)
-    desk.pick(PickArguments(stream_id, ""))
-    assert told == [1120.0, 1125.0]
-
-
 LIMITED = RoutingRules(
     tenants=(TenantRule(("acme",), limits=Limits(requests_per_minute=9, tokens_per_minute=500, concurrent=1)),)
 )
@@ -390,3 +381,70 @@ def test_who_listens_is_told_of_each_prompt_that_goes_to_an_engine(desk: Desk) -
     pick(desk, b'{"model":"unknown","messages":[]}')
     ((sent, body, path),) = told
     assert (body, path, len(sent.blocks)) == (CHAT, "", len(CHAT) // 512)
+
+
+# --- bodies that their caller holds --------------------------------------------------------------
+
+PLACED = PickArguments(StreamId(0), "acme", "req-1", request_path="/v1/chat/completions")
+
+
+def test_a_placed_body_is_on_its_way_and_counted_no_more(desk: Desk, router: Router) -> None:
+    placed = desk.place(CHAT, PLACED)
+    assert (placed.picked.outcome, placed.body) == (Outcome.OK, CHAT)
+    assert (in_flight(router), desk.buffered_bytes, desk.is_idle) == (1, 0, False)
+    with pytest.raises(UnknownId):
+        pull(desk, placed.picked.response_id)
+    assert desk.final_token(final(placed.picked.response_id))
+    assert (in_flight(router), desk.is_idle) == (0, True)
+
+
+def test_a_body_that_nobody_takes_is_not_handed_back(desk: Desk) -> None:
+    placed = desk.place(b"{", PLACED)
+    assert (placed.picked.outcome, placed.picked.response_id, placed.body) == (Outcome.BAD_REQUEST, 0, b"")
+    assert desk.is_idle
+    assert desk.flows(1)[0].ended == "refused"
+
+
+def test_a_placed_body_is_rewritten_for_its_destination(desk: Desk) -> None:
+    placed = desk.place(CHAT.replace(b"llama", b"gpt"), PLACED)
+    assert b"gpt-long-provider-name" in placed.body
+
+
+def test_it_is_told_what_a_placed_body_says_of_its_usage(desk: Desk) -> None:
+    assert desk.place(CHAT, PLACED).usage is StreamUsage.SETTLED
+    assert desk.place(CHAT.replace(b"{", b'{"stream":true,', 1), PLACED).usage is StreamUsage.NOT_ASKED
+
+
+def test_a_placed_request_that_nobody_reports_is_reclaimed_after_its_long_time(
+    desk: Desk, router: Router, advance: Advance
+) -> None:
+    desk.place(CHAT, PLACED)
+    advance(desk.limits.body_ttl + 1)
+    assert not desk.expire()
+    advance(desk.limits.ticket_ttl)
+    assert desk.expire()
+    assert (in_flight(router), desk.is_idle) == (0, True)
+
+
+def test_bytes_held_elsewhere_count_and_make_what_is_over_give_way(desk: Desk, advance: Advance) -> None:
+    push(desk, b"x" * 2000)
+    desk.hold(4000)
+    with pytest.raises(BudgetExceeded):
+        desk.make_room(4001)
+    with pytest.raises(BudgetExceeded):
+        desk.hold(4001)
+    assert desk.buffered_bytes == 6000
+    advance(desk.limits.body_ttl)
+    desk.hold(6000)
+    assert desk.buffered_bytes == 10_000
+    desk.let_go(10_000)
+    assert desk.buffered_bytes == 0
+
+
+def test_who_listens_is_told_of_a_placed_body_as_it_is_sent(desk: Desk) -> None:
+    told: list[tuple[bytes, str]] = []
+    desk.on_dispatch(lambda _sent, body, path: told.append((body, path)))
+    placed = desk.place(CHAT.replace(b"llama", b"small"), PLACED)
+    desk.place(b"{", PLACED)
+    assert told == [(placed.body, PLACED.request_path)]
+    assert placed.body == CHAT

@@ -8,8 +8,8 @@ import pytest
 from kinference.config.schema import Backend, Config, Peer, Planes
 from kinference.config.values import Name, Url
 from kinference.errors import ConfigError
+from kinference.picker.apart import PickerApart
 from kinference.picker.inprocess import InProcessPicker
-from kinference.picker.remote import RemotePicker
 from kinference.ports import Upstream
 from kinference.runtime.build import Parts, build_parts
 from kinference.runtime.links import check_reach, link
@@ -61,7 +61,7 @@ async def test_a_gateway_by_itself_says_that_its_picker_does_not_answer(parts: P
     config = Config(planes=Planes(NOWHERE, NOWHERE), backends=(BY_ROUTE,))
     async with AsyncExitStack() as stack:
         links = await link(config, parts, GATEWAY, {}, stack)
-        assert isinstance(links.picker, RemotePicker)
+        assert isinstance(links.picker, PickerApart)
         assert links.control is None
         assert links.backends.get(BY_ROUTE.ref) is None
         assert "planes.picker" in (links.trouble() or "")

@@ -17,6 +17,9 @@ class Asked:
         self.is_finished = self.is_aborted = False
         self._chunks = chunks
 
+    def arrived(self) -> bytes | None:
+        return None
+
     async def body(self) -> AsyncIterator[bytes]:
         for chunk in self._chunks:
             yield chunk

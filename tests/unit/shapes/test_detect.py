@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kinference.shapes.detect import MODEL_CHARS_MAX, SESSION_CHARS_MAX, Parsed, api_of_path, lacks_usage, parse
+from kinference.shapes.detect import MODEL_CHARS_MAX, SESSION_CHARS_MAX, Parsed, api_of_path, parse, stream_usage
 from kinference.shapes.scan import BadBody
-from kinference.vocabulary import Api, Need
+from kinference.vocabulary import Api, Need, StreamUsage
 
 HELLO = [{"role": "user", "content": "hello"}]
 CHAT = "/v1/chat/completions"
@@ -234,24 +234,33 @@ def test_streaming_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "lacks"),
+    ("fields", "usage"),
     [
-        ({}, False),
-        ({"stream": None, "stream_options": {}}, False),
-        ({"stream": True}, True),
-        ({"stream": True, "stream_options": None}, True),
-        ({"stream": True, "stream_options": {"include_usage": False}}, True),
-        ({"stream": True, "stream_options": {"include_usage": "yes"}}, True),
-        ({"stream": True, "stream_options": {"include_usage": True}}, False),
+        ({}, StreamUsage.SETTLED),
+        ({"stream": None, "stream_options": {}}, StreamUsage.SETTLED),
+        ({"stream": True}, StreamUsage.NOT_ASKED),
+        ({"stream": True, "stream_options": None}, StreamUsage.REFUSED),
+        ({"stream": True, "stream_options": {"include_usage": False}}, StreamUsage.REFUSED),
+        ({"stream": True, "stream_options": {"include_usage": "yes"}}, StreamUsage.REFUSED),
+        ({"stream": True, "stream_options": {"include_usage": True}}, StreamUsage.SETTLED),
     ],
 )
-def test_a_stream_without_its_usage_is_told(fields: dict[str, Any], lacks: bool) -> None:
-    assert lacks_usage(body(messages=HELLO, **fields)) is lacks
+def test_a_stream_without_its_usage_is_told(fields: dict[str, Any], usage: StreamUsage) -> None:
+    asked = body(model="m", messages=HELLO, **fields)
+    assert parse(asked, CHAT).usage is stream_usage(Api.OPENAI_CHAT, asked) is usage
+
+
+def test_only_apis_that_tell_a_streams_usage_on_request_lack_it() -> None:
+    asked = body(model="m", messages=HELLO, prompt="hi", input="hi", contents=HELLO, stream=True)
+    paths = (CHAT, "/v1/completions", "/v1/responses", "/v1/messages", "/v1beta/models/m:streamGenerateContent")
+    found = [parse(asked, path) for path in paths]
+    assert [one.usage for one in found] == [StreamUsage.NOT_ASKED] * 2 + [StreamUsage.SETTLED] * 3
+    assert [stream_usage(one.api, asked) for one in found] == [one.usage for one in found]
 
 
 def test_what_is_no_body_tells_nothing_of_usage() -> None:
     with pytest.raises(BadBody):
-        lacks_usage(b'{"stream":1}')
+        stream_usage(Api.OPENAI_CHAT, b'{"stream":1}')
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,9 @@ class FakeExchange:
         self.chunks: list[bytes] = []
         self.is_finished = self.is_aborted = False
 
+    def arrived(self) -> bytes | None:
+        return None
+
     async def body(self) -> AsyncIterator[bytes]:
         half = len(self.sent_body) // 2
         yield self.sent_body[:half]

@@ -25,6 +25,9 @@ class NotedExchange:
         self.is_over = self.is_started = False
         self.ends: list[str] = []
 
+    def arrived(self) -> bytes | None:
+        return None
+
     async def body(self) -> AsyncIterator[bytes]:
         yield b""
 
