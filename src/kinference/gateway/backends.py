@@ -11,6 +11,7 @@ import msgspec
 from kinference.gateway import headers
 from kinference.ids import Address, ObjectRef
 from kinference.ports import Headers, LocalTarget, ProviderTarget
+from kinference.shapes.counting import TOKENIZE, is_count
 from kinference.shapes.paths import path_to
 from kinference.vocabulary import Api
 from kinference.wire.exchange import header
@@ -110,11 +111,18 @@ def leg_to(destination: LocalTarget | ProviderTarget, inbound: Inbound, director
     return None if backend is None else _provider_leg(destination, backend, inbound)
 
 
-def _engine_leg(destination: LocalTarget, endpoint: EndpointRoute, inbound: Inbound) -> Leg:
-    fields, api = headers.to_engine(inbound.headers, inbound.request_id), inbound.api.at_engines
+def chat_leg_to(destination: LocalTarget, inbound: Inbound, directory: Directory) -> Leg | None:
+    """The way to an engine for a client of an API that it turned out not to have; None when it has left."""
+    endpoint = directory.locate(destination.address)
+    return None if endpoint is None else _engine_leg(destination, endpoint, inbound, in_chat=True)
+
+
+def _engine_leg(destination: LocalTarget, endpoint: EndpointRoute, inbound: Inbound, *, in_chat: bool = False) -> Leg:
+    fields = headers.to_engine(inbound.headers, inbound.request_id)
+    api = Api.OPENAI_CHAT if in_chat else inbound.api.at_engines
     path, query = inbound.path, inbound.query
     if api is not inbound.api:
-        path, query = path_to(api, inbound.api, "", streaming=False), ""
+        path, query = TOKENIZE if is_count(path) else path_to(api, inbound.api, "", streaming=False), ""
     target = _with_query(join_path(endpoint.path_prefix, path), query)
     return Leg(destination.address, endpoint.origin, target, fields, api)
 

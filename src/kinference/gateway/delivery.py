@@ -15,6 +15,7 @@ from kinference.gateway.translation import TranslatedPassage, WayBack, WholeTran
 from kinference.ids import Seconds
 from kinference.ports import FinalTokenReport, Headers
 from kinference.shapes.answers import Frame, NoAnswer
+from kinference.shapes.counting import read_count, write_count
 from kinference.shapes.usage import Usage
 from kinference.vocabulary import AbortReason
 from kinference.wire.exchange import header
@@ -32,6 +33,9 @@ class Deliverer:
     async def deliver(self, delivery: Delivery, reply: Reply) -> None:
         """Send the answer. Raises nothing but ClientGone before its first byte, and its own cancellation."""
         answer, clock = delivery.answer, self._outside.clock
+        if delivery.is_foreign_count:
+            await self._deliver_count(delivery, reply)
+            return
         if delivery.way_back is not None and not headers.is_stream(answer.headers):
             await self._deliver_whole(delivery, delivery.way_back, reply)
             return
@@ -82,6 +86,21 @@ class Deliverer:
         await reply.exchange.write(body)
         await reply.exchange.finish()
         self._record.end = End.OK
+
+    async def _deliver_count(self, delivery: Delivery, reply: Reply) -> None:
+        """A count of tokens in the client's own words."""
+        assert self._route.api is not None, "what was delivered was inferred"
+        try:
+            tokens = read_count(await read_whole(delivery.answer))
+        except (UpstreamCut, UpstreamTimeout):
+            tokens = None
+        finally:
+            await delivery.answer.close()
+        delivery.ticket.abort(AbortReason.NOT_DISPATCHED, "answered without running the prompt")
+        if tokens is None:
+            await reply.refuse(Refusal(errors.EMPTY_ANSWER, "the destination's count was none"))
+        else:
+            await reply.json(write_count(self._route.api, tokens))
 
     def _nothing_came(self, delivery: Delivery) -> None:
         """The destination promised an answer by its head, and broke off: that is a failure of its own."""

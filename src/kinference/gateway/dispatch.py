@@ -5,6 +5,7 @@ answer) is closed by `close`, which its owner calls however the request ends.
 """
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -18,15 +19,15 @@ from kinference.errors import (
 from kinference.gateway import errors, headers, verdict
 from kinference.gateway.access_log import Record
 from kinference.gateway.auth import Caller
-from kinference.gateway.backends import Inbound, Leg, leg_to
+from kinference.gateway.backends import Inbound, Leg, chat_leg_to, leg_to
 from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import HeldBody
 from kinference.gateway.opening import Opening, error_in
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.ticket import Ticket
-from kinference.gateway.translation import WayBack, way_back
+from kinference.gateway.translation import WayBack, in_chat, way_back
 from kinference.gateway.verdict import Blame, ErrorAnswer
-from kinference.ids import Seconds, StreamId
+from kinference.ids import Address, Seconds, StreamId
 from kinference.observe.metrics import GATEWAY_FAILURES
 from kinference.ports import (
     LocalTarget,
@@ -38,6 +39,7 @@ from kinference.ports import (
     UpstreamRequest,
 )
 from kinference.shapes import detect, patch
+from kinference.shapes.counting import count_request, estimate
 from kinference.shapes.scan import BadBody
 from kinference.shapes.translate import Way
 from kinference.vocabulary import AbortReason, Api, Loss, StreamUsage
@@ -48,6 +50,8 @@ _log = logging.getLogger(__name__)
 
 _NO_STREAM = StreamId(0)
 """The body comes with the call."""
+_NOT_EVERYWHERE = frozenset({Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES})
+"""APIs of engines that some engines lack."""
 AWS_SERVICE = "bedrock"
 _UNREACHABLE_STATUS = 502
 """Reported for a destination that gave no status of its own."""
@@ -60,8 +64,8 @@ class Order(msgspec.Struct, frozen=True):
     caller: Caller
     inbound: Inbound
     body: HeldBody
-    translates: bool = True
-    """Whether its answer can be translated, should another API give it."""
+    counts: bool = False
+    """Whether its tokens are to be counted, and no answer given."""
     loss: Loss = Loss.WARN
 
 
@@ -76,6 +80,14 @@ class Delivery(msgspec.Struct, frozen=True):
     """The usage chunk was our wish, not the client's."""
     way_back: WayBack | None = None
     """How the answer comes to be the client's, where the destination speaks another API."""
+    is_foreign_count: bool = False
+    """A count of tokens as another API writes it."""
+
+
+class Estimated(msgspec.Struct, frozen=True):
+    """A count of tokens that nobody made."""
+
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,8 @@ class _Failure:
 
     told: Refusal | ErrorAnswer
     is_final: bool = False
+    is_uncounted: bool = False
+    """The destination does not count tokens."""
 
 
 class Dispatch:
@@ -95,7 +109,7 @@ class Dispatch:
         self._ticket: Ticket | None = None
         self._answer: UpstreamAnswer | None = None
 
-    async def run(self, exchange: Exchange) -> Delivery | Refusal | ErrorAnswer:
+    async def run(self, exchange: Exchange) -> Delivery | Estimated | Refusal | ErrorAnswer:
         """Try destinations until one answers, the picker has none left or the attempts are used up."""
         await self._order.body.receive(exchange, headers.content_length(exchange.headers))
         placed = await self._place()
@@ -106,6 +120,9 @@ class Dispatch:
             if isinstance(outcome, Delivery) or outcome.is_final:
                 break
             outcome = await self._elsewhere(outcome)
+        if isinstance(outcome, _Failure) and self._order.counts and outcome.is_uncounted:
+            with suppress(BadBody):
+                return Estimated(estimate(self._order.body.whole, self._order.inbound.api))
         self._order.body.release()
         return outcome if isinstance(outcome, Delivery) else outcome.told
 
@@ -142,7 +159,7 @@ class Dispatch:
             qos=order.caller.qos,
             request_path=order.inbound.path,
             failed=frozenset(self._failed),
-            translates=order.translates,
+            translates=True,
             loss=order.loss,
         )
         placed = await self._outside.picker.place(order.body.whole, arguments)
@@ -172,21 +189,62 @@ class Dispatch:
             return self._failure("unresolved", Refusal(errors.UPSTREAM_BROKEN, "the destination has no known route"))
         record.endpoint = leg.name
         try:
-            way_back = self._way_back(leg, placed.body)
+            delivery = await self._ask(leg, placed, ticket)
+            if delivery is None:
+                delivery = await self._ask_in_chat(destination, placed, ticket)
         except BadBody as error:
             ticket.abort(AbortReason.NOT_DISPATCHED, "the body could not be translated")
             return self._failure("untranslatable", Refusal(errors.BAD_REQUEST, str(error)), is_final=True)
-        body = self._with_usage(placed) if way_back is None else placed.body
-        sent_at = self._outside.clock.now()
-        outcome = await self._send(leg, body, ticket)
-        record.upstream_s += self._outside.clock.now() - sent_at
+        return delivery
+
+    async def _ask(self, leg: Leg, placed: Placed, ticket: Ticket) -> Delivery | _Failure | None:
+        """Send what the picker gave; None where an engine has no such path. Raises BadBody."""
+        if self._may_lack(leg) and self._outside.gaps.lacks(Address(leg.name), self._order.inbound.path, self._now()):
+            return None
+        way_back, body = self._way_back(leg, placed.body), placed.body
+        if way_back is None and not self._order.counts:
+            body = self._with_usage(placed)
+        is_foreign = self._order.counts and leg.api.shape is not self._order.inbound.api
+        outcome, sent_at = await self._timed(leg, body, ticket)
+        if outcome is None or isinstance(outcome, _Failure):
+            return outcome
+        return Delivery(outcome, ticket, sent_at, len(placed.body), body is not placed.body, way_back, is_foreign)
+
+    async def _ask_in_chat(
+        self, destination: LocalTarget | ProviderTarget, placed: Placed, ticket: Ticket
+    ) -> Delivery | _Failure:
+        """Ask an engine that lacks the client's API in the one that every engine has. Raises BadBody."""
+        order = self._order
+        assert isinstance(destination, LocalTarget), "only an engine lacks a path"
+        self._outside.gaps.note(destination.address, order.inbound.path, self._now())
+        leg = chat_leg_to(destination, order.inbound, self._outside.directory)
+        if leg is None:
+            ticket.abort(AbortReason.NOT_DISPATCHED, "no route is known to the destination")
+            return self._failure("unresolved", Refusal(errors.UPSTREAM_BROKEN, "the destination has no known route"))
+        way = Way(order.inbound.api, leg.api, self._record.model, order.loss)
+        body, way_back = (count_request(placed.body, way), None) if order.counts else in_chat(placed.body, way)
+        outcome, sent_at = await self._timed(leg, body, ticket)
+        assert outcome is not None, "there is nothing else to ask it for"
         if isinstance(outcome, _Failure):
             return outcome
-        return Delivery(outcome, ticket, sent_at, len(placed.body), body is not placed.body, way_back)
+        return Delivery(outcome, ticket, sent_at, len(placed.body), False, way_back, order.counts)
+
+    def _may_lack(self, leg: Leg) -> bool:
+        """Whether the leg leads to an engine by a path that some engines do not have."""
+        return not leg.is_provider and leg.api is self._order.inbound.api and leg.api in _NOT_EVERYWHERE
+
+    async def _timed(self, leg: Leg, body: bytes, ticket: Ticket) -> tuple[UpstreamAnswer | _Failure | None, Seconds]:
+        sent_at = self._now()
+        outcome = await self._send(leg, body, ticket)
+        self._record.upstream_s += self._now() - sent_at
+        return outcome, sent_at
+
+    def _now(self) -> Seconds:
+        return self._outside.clock.now()
 
     def _way_back(self, leg: Leg, sent: bytes) -> WayBack | None:
         order = self._order
-        if leg.api is order.inbound.api:
+        if leg.api is order.inbound.api or order.counts:
             return None
         inbound = order.inbound
         streams = detect.streams_by_path(inbound.path)
@@ -205,7 +263,7 @@ class Dispatch:
         except BadBody:  # the picker found no fault with it, so the destination shall judge
             return body
 
-    async def _send(self, leg: Leg, body: bytes, ticket: Ticket) -> UpstreamAnswer | _Failure:
+    async def _send(self, leg: Leg, body: bytes, ticket: Ticket) -> UpstreamAnswer | _Failure | None:
         fields = leg.headers
         if leg.aws is not None:
             signable = Signable("POST", leg.origin, leg.target, (body,))
@@ -222,6 +280,8 @@ class Dispatch:
                 error = outcome
             else:
                 error = await verdict.read_error(answer, leg)
+                if self._may_lack(leg) and verdict.lacks_path(error):
+                    return None
         except (UpstreamUnreachable, UpstreamCut, UpstreamTimeout) as error_:
             return self._no_answer(error_, ticket, self._outside.clock.now() - sent_at)
         return self._error_answer(error, leg, ticket, self._outside.clock.now() - sent_at)
@@ -263,7 +323,7 @@ class Dispatch:
         if leg.api is not self._order.inbound.api and isinstance(told, ErrorAnswer):
             told = verdict.retold(told)
         if blame is Blame.CLIENT:
-            return _Failure(told, is_final=True)
+            return _Failure(told, is_final=True, is_uncounted=verdict.lacks_path(error))
         return self._failure(blame.name.lower(), told)
 
     def _failure(self, kind: str, told: Refusal | ErrorAnswer, *, is_final: bool = False) -> _Failure:

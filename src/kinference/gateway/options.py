@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from kinference.gateway.auth import ClientKey
 from kinference.gateway.backends import Directory
+from kinference.gateway.engine_gaps import EngineGaps
 from kinference.gateway.ingress import BodyLimits
 from kinference.ids import Seconds
 from kinference.observe.metrics import Metrics
@@ -42,3 +43,5 @@ class Outside:
     clock: Clock
     metrics: Metrics
     directory: Directory
+    gaps: EngineGaps = field(default_factory=EngineGaps)
+    """What was learned of the engines on the way."""

@@ -24,9 +24,9 @@ class Reply:
         common = self._common(status)
         await self.exchange.start(status, (*fields, *common))
 
-    async def json(self, body: bytes) -> None:
+    async def json(self, body: bytes, *extra: tuple[bytes, bytes]) -> None:
         """Send a whole answer of our own."""
-        await respond(self.exchange, 200, body, JSON, *self._common(200))
+        await respond(self.exchange, 200, body, JSON, *extra, *self._common(200))
         self._record.end = End.OK
 
     async def refuse(self, refusal: Refusal, *extra: tuple[bytes, bytes]) -> None:

@@ -31,7 +31,9 @@ class Route:
     methods: tuple[str, ...]
     api: Api | None = None
     runs_prompt: bool = True
-    """Whether an engine computes the prompt, so that its time and its prefix cache tell something."""
+    """Whether an engine computes the prompt, so that its time and its prefix cache tell something; else its tokens are
+    counted.
+    """
 
     @property
     def allow(self) -> bytes:
@@ -53,6 +55,7 @@ ROUTES = {
     "/v1/embeddings": _infer(Api.OPENAI_EMBEDDINGS),
     "/v1/messages": _infer(Api.ANTHROPIC_MESSAGES),
     "/v1/messages/count_tokens": _infer(Api.ANTHROPIC_MESSAGES, runs_prompt=False),
+    "/v1/responses/input_tokens": _infer(Api.OPENAI_RESPONSES, runs_prompt=False),
 }
 
 MODEL_PREFIX = "/v1/models/"
@@ -60,7 +63,9 @@ MODEL_PREFIX = "/v1/models/"
 _GEMINI_PREFIXES = ("/v1beta/models/", "/v1/models/")
 """Of either of its versions; what follows is a model's id as one segment, a colon and an action."""
 _GEMINI_ACTIONS = (":generateContent", ":streamGenerateContent")
+_GEMINI_COUNT = ":countTokens"
 _GEMINI = _infer(Api.GEMINI)
+_GEMINI_COUNTING = _infer(Api.GEMINI, runs_prompt=False)
 _ONE_MODEL = Route(Duty.SHOW_MODEL, ("GET",))
 
 
@@ -68,14 +73,14 @@ def find(path: str) -> Route | None:
     """The route of a path; None when there is none."""
     route = ROUTES.get(path)
     if route is None and _is_gemini(path):
-        return _GEMINI
+        return _GEMINI_COUNTING if path.endswith(_GEMINI_COUNT) else _GEMINI
     if route is None and path.startswith(MODEL_PREFIX) and len(path) > len(MODEL_PREFIX):
         return _ONE_MODEL
     return route
 
 
 def _is_gemini(path: str) -> bool:
-    return path.startswith(_GEMINI_PREFIXES) and path.endswith(_GEMINI_ACTIONS)
+    return path.startswith(_GEMINI_PREFIXES) and path.endswith((*_GEMINI_ACTIONS, _GEMINI_COUNT))
 
 
 def missed(path: str) -> str:

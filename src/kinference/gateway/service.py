@@ -10,8 +10,8 @@ from kinference.gateway import access_log, errors, headers, listing
 from kinference.gateway.access_log import Record
 from kinference.gateway.auth import Caller, Keyring
 from kinference.gateway.backends import Inbound
-from kinference.gateway.delivery import Deliverer
-from kinference.gateway.dispatch import Delivery, Dispatch, Order
+from kinference.gateway.delivery import WARNINGS, Deliverer
+from kinference.gateway.dispatch import Delivery, Dispatch, Estimated, Order
 from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import HeldBody
 from kinference.gateway.options import GatewayOptions, Outside
@@ -19,6 +19,7 @@ from kinference.gateway.reply import Reply
 from kinference.gateway.routes import MODEL_PREFIX, Dialect, Duty, Route, dialect_of, find, missed
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ports import Headers
+from kinference.shapes.counting import write_count
 from kinference.vocabulary import Loss
 from kinference.wire.exchange import Exchange, header, respond
 
@@ -104,12 +105,14 @@ class Gateway:
         body = HeldBody(self._body_limits, self._outside.picker)
         inbound = Inbound(exchange.path, exchange.query, exchange.headers, record.request_id, api)
         loss = loss_of(exchange.headers, self._options.loss)
-        order = Order(caller, inbound, body, route.runs_prompt, loss)
+        order = Order(caller, inbound, body, not route.runs_prompt, loss)
         dispatch = Dispatch(self._outside, self._options, record, order)
         try:
             outcome = await _outcome(dispatch, exchange)
             if isinstance(outcome, Delivery):
                 await Deliverer(self._outside, self._options, record, route).deliver(outcome, reply)
+            elif isinstance(outcome, Estimated):
+                await reply.json(write_count(api, outcome.tokens), (WARNINGS, b"estimated=tokens"))
             elif isinstance(outcome, Refusal):
                 await reply.refuse(outcome)
             else:
@@ -128,7 +131,7 @@ def loss_of(received: Headers, configured: Loss) -> Loss:
     return max(configured, named, key=list(Loss).index)
 
 
-async def _outcome(dispatch: Dispatch, exchange: Exchange) -> Delivery | Refusal | ErrorAnswer:
+async def _outcome(dispatch: Dispatch, exchange: Exchange) -> Delivery | Estimated | Refusal | ErrorAnswer:
     try:
         return await dispatch.run(exchange)
     except ClientGone:

@@ -14,7 +14,7 @@ from kinference.shapes.dialects import Reader
 from kinference.shapes.lost import header
 from kinference.shapes.scan import BadBody, decode
 from kinference.shapes.sse import EventTooLong
-from kinference.shapes.translate import Return, Way, plan, reader_of
+from kinference.shapes.translate import Return, Way, emit, plan, reader_of
 from kinference.shapes.usage import Usage
 from kinference.shapes.way_back import StreamTranslation, read_answer, write_answer, write_stream
 
@@ -40,6 +40,12 @@ def way_back(original: bytes, sent: bytes, way: Way) -> WayBack:
     """What the picker did to the client's body, done again for what it tells. Raises BadBody."""
     planned = plan(original, msgspec.structs.replace(way, model=_model(sent) or way.model))
     return WayBack(planned.back, header(planned.losses))
+
+
+def in_chat(body: bytes, way: Way) -> tuple[bytes, WayBack]:
+    """A client's body for an engine without the client's API, and how the answer comes back. Raises BadBody."""
+    planned = plan(body, msgspec.structs.replace(way, model=_model(body) or way.model))
+    return emit(planned), WayBack(planned.back, header(planned.losses))
 
 
 def _model(body: bytes) -> str:

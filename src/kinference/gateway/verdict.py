@@ -22,6 +22,7 @@ _OVERLOAD = frozenset({429, 500, 502, 503, 504, 529})
 _ACCOUNT_MARKS = (b"credit balance", b"insufficient_quota", b"billing_error", b"exceeded your current quota")
 _RETOLD_STATUS = {424: 502, 529: 503}
 MESSAGE_MAX = 2048
+_NO_PATH = ("", "not found", "file not found")
 _REDACTED = b"[redacted]"
 _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 
@@ -101,6 +102,13 @@ def blame(answer: ErrorAnswer, leg: Leg) -> Blame:
     if answer.status in _OVERLOAD or answer.status < errors.BAD_REQUEST.status:
         return Blame.DESTINATION
     return Blame.CLIENT
+
+
+def lacks_path(answer: ErrorAnswer) -> bool:
+    """Whether a server says that it has no such path, and not that it has no such model."""
+    if answer.status in (405, 501):
+        return True
+    return answer.status == errors.NOT_FOUND.status and _message(answer.body).strip(" .").lower() in _NO_PATH
 
 
 class _Told(msgspec.Struct):

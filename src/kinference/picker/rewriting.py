@@ -4,6 +4,7 @@ import msgspec
 
 from kinference.core.decision import BackendChoice, EndpointChoice
 from kinference.ports import PickArguments
+from kinference.shapes.counting import count_path, count_request, is_count
 from kinference.shapes.detect import Parsed
 from kinference.shapes.hosts import hosted
 from kinference.shapes.patch import replace_model
@@ -21,6 +22,8 @@ class Rewritten(msgspec.Struct, frozen=True):
 
 def rewrite(body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice, arguments: PickArguments) -> Rewritten:
     """Make the body what the choice takes. Raises BadBody, and Untranslatable where another API might do."""
+    if is_count(arguments.request_path):
+        return _counting(body, parsed, choice, arguments)
     if isinstance(choice, EndpointChoice):
         api = parsed.api.at_engines
         if api is parsed.api:
@@ -33,6 +36,20 @@ def rewrite(body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice,
     whole = body if patched is None else patched
     final = hosted(whole, choice.api)
     return Rewritten(None if final is body else final, path)
+
+
+def _counting(
+    body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice, arguments: PickArguments
+) -> Rewritten:
+    """As `rewrite`, for a body whose tokens are to be counted."""
+    if isinstance(choice, EndpointChoice):
+        api, speaks, path = parsed.api.at_engines, parsed.api.at_engines is parsed.api, ""
+    else:
+        api, speaks = choice.api, choice.api.speaks(parsed.api) and choice.api is not Api.VERTEX_ANTHROPIC
+        path = "" if api is parsed.api and api is not Api.GEMINI else count_path(api, parsed.api, choice.model)
+    if speaks:
+        return Rewritten(_patched(body, parsed, choice.model), path)
+    return Rewritten(count_request(body, Way(parsed.api, api, choice.model, arguments.loss)), path)
 
 
 def _path(choice: BackendChoice, parsed: Parsed) -> str:

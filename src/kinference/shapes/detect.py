@@ -64,8 +64,10 @@ _PATHS: Final = (
     ("/embeddings", Api.OPENAI_EMBEDDINGS),
     ("/messages", Api.ANTHROPIC_MESSAGES),
     ("/messages/count_tokens", Api.ANTHROPIC_MESSAGES),
+    ("/responses/input_tokens", Api.OPENAI_RESPONSES),
     (":generateContent", Api.GEMINI),
     (":streamGenerateContent", Api.GEMINI),
+    (":countTokens", Api.GEMINI),
 )
 _STREAMS: Final = ":streamGenerateContent"
 _MODEL_IN_PATH = re.compile(r"/models/([^/]+):\w+\Z")

@@ -257,3 +257,28 @@ async def test_e17_what_no_destination_can_carry_is_refused_with_its_name(gatewa
     assert (several.status, named.status) == (400, 400)
     assert json.loads(several.body)["error"]["message"].startswith("api:")
     assert json.loads(named.body)["error"]["message"].startswith("document.file_id:")
+
+
+async def counts(rig: Rig) -> tuple[int, int, int]:
+    """What each of the official clients is told that a short question comes to."""
+    async with anthropic_client(rig) as messages, openai_client(rig) as openai:
+        one = await messages.messages.count_tokens(
+            model=MODEL, messages=[{"role": "user", "content": "hello there, how are you?"}]
+        )
+        two = await openai.responses.input_tokens.count(model=MODEL, input="hello there, how are you?")
+    return one.input_tokens, two.input_tokens, await asyncio.to_thread(gemini_count, rig)
+
+
+def gemini_count(rig: Rig) -> int:
+    with genai.Client(api_key="x", http_options=HttpOptions(base_url=f"http://127.0.0.1:{rig.port}")) as client:
+        return client.models.count_tokens(model=MODEL, contents="hello there, how are you?").total_tokens or 0
+
+
+@pytest.mark.parametrize("api", [CHAT, MESSAGES, Api.OPENAI_RESPONSES, None])
+async def test_every_client_can_count_tokens_whoever_serves_it(gateway: MakeGateway, api: Api | None) -> None:
+    if api is not None:
+        async with provided(gateway, api) as rig:
+            assert all(5 < count < 30 for count in await counts(rig))
+        return
+    async with serve_engine(EngineOptions((MODEL,), speed=100.0)) as engine, gateway(engine.port) as rig:
+        assert all(5 < count < 30 for count in await counts(rig))

@@ -1,5 +1,7 @@
+import msgspec
 import pytest
 
+from kinference.errors import KinferenceError
 from kinference.gateway.access_log import End, Record
 from kinference.gateway.delivery import Deliverer
 from kinference.gateway.dispatch import Delivery
@@ -121,3 +123,27 @@ async def test_counting_tokens_teaches_the_picker_nothing(path: str) -> None:
     assert (await run.deliver()).answer == b'{"input_tokens":9}'
     picker = run.world.picker
     assert (picker.first, picker.final, picker.aborted) == ([], [], [(ID, AbortReason.NOT_DISPATCHED)])
+
+
+@pytest.mark.parametrize(
+    ("path", "told", "written"),
+    [
+        ("/v1/messages/count_tokens", b'{"count":7,"tokens":[1]}', b'{"input_tokens":7}'),
+        ("/v1/responses/input_tokens", b'{"inputTokens":7}', b'{"object":"response.input_tokens","input_tokens":7}'),
+        ("/v1beta/models/m:countTokens", b'{"input_tokens":7}', b'{"totalTokens":7}'),
+    ],
+)
+async def test_a_count_of_another_api_is_told_in_the_clients(path: str, told: bytes, written: bytes) -> None:
+    run = Run(FakeAnswer(200, JSON, (told,)), path=path)
+    run.delivery = msgspec.structs.replace(run.delivery, is_foreign_count=True)
+    exchange = await run.deliver()
+    assert (exchange.status, exchange.answer) == (200, written)
+    assert run.world.picker.aborted == [(ID, AbortReason.NOT_DISPATCHED)]
+    assert run.answer.is_closed
+
+
+@pytest.mark.parametrize("chunks", [(b"{}",), (b"not json",), (CUT,)])
+async def test_a_count_that_is_none_is_a_failure(chunks: tuple[bytes | KinferenceError, ...]) -> None:
+    run = Run(FakeAnswer(200, JSON, chunks), path="/v1/messages/count_tokens")
+    run.delivery = msgspec.structs.replace(run.delivery, is_foreign_count=True)
+    assert (await run.deliver()).status == 502

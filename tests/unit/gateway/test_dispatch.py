@@ -16,13 +16,14 @@ from kinference.errors import (
 from kinference.gateway.access_log import Record
 from kinference.gateway.auth import Caller
 from kinference.gateway.backends import BackendRoute, Inbound
-from kinference.gateway.dispatch import Delivery, Dispatch, Order
+from kinference.gateway.dispatch import Delivery, Dispatch, Estimated, Order
 from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import BodyLimits, HeldBody
 from kinference.gateway.options import GatewayOptions
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import ObjectRef, ResponseId
 from kinference.ports import PickResult, ProviderTarget
+from kinference.shapes.counting import is_count
 from kinference.vocabulary import AbortReason, Api, Outcome, QosClass, StreamUsage
 from kinference.wire.sigv4 import AwsKeys, Signable, signature
 from tests.unit.gateway.fakes import (
@@ -50,18 +51,25 @@ class Run:
     """One dispatch between fakes."""
 
     def __init__(
-        self, world: World, body: bytes = BODY, *, api: Api = Api.OPENAI_CHAT, bytes_max: int = 100_000
+        self,
+        world: World,
+        body: bytes = BODY,
+        *,
+        api: Api = Api.OPENAI_CHAT,
+        bytes_max: int = 100_000,
+        path: str = "/v1/chat/completions",
     ) -> None:
         self.world = world
         self.record = Record("req_1", "/v1/chat/completions", 100.0)
         self.body = body
         held = HeldBody(BodyLimits(bytes_max, 30.0), world.picker)
-        inbound = Inbound("/v1/chat/completions", "", (), "req_1", api)
-        order = Order(Caller("acme", QosClass.BATCH), inbound, held)
+        inbound = Inbound(path, "", (), "req_1", api)
+        order = Order(Caller("acme", QosClass.BATCH), inbound, held, is_count(path))
+        self.order = order
         self.dispatch = Dispatch(world.outside, GatewayOptions(), self.record, order)
 
-    async def outcome(self) -> Delivery | Refusal | ErrorAnswer:
-        return await self.dispatch.run(FakeExchange("/v1/chat/completions", (self.body,)))
+    async def outcome(self) -> Delivery | Estimated | Refusal | ErrorAnswer:
+        return await self.dispatch.run(FakeExchange(self.order.inbound.path, (self.body,)))
 
     async def delivery(self) -> Delivery:
         outcome = await self.outcome()
@@ -384,3 +392,54 @@ async def test_what_goes_to_bedrock_is_signed_over_the_body_that_is_sent() -> No
     signable = Signable("POST", request.origin, request.target, request.body)
     assert list(request.headers[-3:]) == signature(signable, keys, "bedrock", 100.0)
     assert b"include_usage" in world.upstream.body
+
+
+MESSAGES = b'{"model":"m","max_tokens":9,"top_k":3,"messages":[{"role":"user","content":"hello there"}]}'
+NO_PATHS = (
+    FakeAnswer(404, JSON, (b'{"detail":"Not Found"}',)),
+    FakeAnswer(404, JSON, (b'{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}',)),
+    FakeAnswer(405, (), (b"",)),
+)
+
+
+@pytest.mark.parametrize("missing", NO_PATHS)
+async def test_an_engine_without_the_clients_api_is_asked_in_chat_and_known_for_it_then(missing: FakeAnswer) -> None:
+    world = World(upstream=FakeUpstream(missing, FakeAnswer(), FakeAnswer()))
+    outside = world.outside
+    world_at_once = [outside, outside]
+    for number, seen in enumerate(world_at_once):
+        run = Run(world, MESSAGES, api=Api.ANTHROPIC_MESSAGES, path="/v1/messages")
+        run.dispatch = Dispatch(seen, GatewayOptions(), run.record, run.order)
+        delivery = await run.delivery()
+        assert delivery.way_back is not None
+        assert delivery.way_back.warnings == "dropped=top_k"
+        assert [request.target for request in world.upstream.requests[1:]] == ["/v1/chat/completions"] * (number + 1)
+    assert json.loads(world.upstream.body)["max_completion_tokens"] == 9
+    assert world.picker.aborted == []
+
+
+async def test_an_engine_that_lacks_the_model_is_not_asked_in_chat() -> None:
+    told = b'{"error":{"message":"The model `m` does not exist.","type":"NotFoundError","code":404}}'
+    world = World(upstream=FakeUpstream(FakeAnswer(404, JSON, (told,))))
+    answer = await Run(world, MESSAGES, api=Api.ANTHROPIC_MESSAGES, path="/v1/messages").error()
+    assert (answer.status, len(world.upstream.requests)) == (404, 1)
+
+
+async def test_what_cannot_be_said_in_chat_is_refused() -> None:
+    held = b'{"model":"m","max_tokens":9,"container":"c","messages":[{"role":"user","content":"hi"}]}'
+    world = World(upstream=FakeUpstream(FakeAnswer(404, JSON, (b'{"detail":"Not Found"}',))))
+    refusal = await Run(world, held, api=Api.ANTHROPIC_MESSAGES, path="/v1/messages").refusal()
+    assert refusal.fault.status == 400
+    assert "container" in refusal.message
+
+
+async def test_tokens_are_counted_by_an_engines_own_count_or_by_its_tokenizer_or_estimated() -> None:
+    path, missing = "/v1/messages/count_tokens", FakeAnswer(404, JSON, (b'{"detail":"Not Found"}',))
+    world = World(upstream=FakeUpstream(FakeAnswer()))
+    assert not (await Run(world, MESSAGES, api=Api.ANTHROPIC_MESSAGES, path=path).delivery()).is_foreign_count
+    world = World(upstream=FakeUpstream(missing, FakeAnswer(200, JSON, (b'{"count":7}',))))
+    assert (await Run(world, MESSAGES, api=Api.ANTHROPIC_MESSAGES, path=path).delivery()).is_foreign_count
+    assert world.upstream.requests[-1].target == "/tokenize"
+    assert json.loads(world.upstream.body) == {"model": "m", "messages": [{"role": "user", "content": "hello there"}]}
+    world = World(upstream=FakeUpstream(missing, missing))
+    assert await Run(world, MESSAGES, api=Api.ANTHROPIC_MESSAGES, path=path).outcome() == Estimated(3)

@@ -34,7 +34,14 @@ def test_geminis_paths_name_the_model(version: str, action: str) -> None:
     assert route is not None
     assert dialect_of(path, anthropic_version=False) is Dialect.GEMINI
     assert (route.api, route.methods) == (Api.GEMINI, ("POST",))
-    assert find("/v1beta/models/gemini-2.5-pro:countTokens") is None
+    assert route.runs_prompt
+
+
+def test_what_asks_for_a_count_runs_no_prompt() -> None:
+    for path in ("/v1beta/models/m:countTokens", "/v1/messages/count_tokens", "/v1/responses/input_tokens"):
+        route = find(path)
+        assert route is not None
+        assert not route.runs_prompt
 
 
 @pytest.mark.parametrize("path", ["/v1/models/m", "/v1/models/org/name", "/v1/models/a%2Fb"])
