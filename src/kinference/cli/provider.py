@@ -56,7 +56,8 @@ def _add_entries(parser: argparse.ArgumentParser) -> None:
     many("--credential-env", "KEY[=VARIABLE]", "credential from an environment variable, stored encrypted")
     many("--credential-file", "KEY=FILE", "credential from a file, stored encrypted")
     many("--credential-prompt", "KEY", "credential that you are asked for, stored encrypted")
-    many("--credential-ref", "KEY=REFERENCE", "where the credential is: ${NAME} or file:PATH, as kinference sees it")
+    places = "${NAME}, file:PATH or k8s:NAMESPACE/NAME/KEY"
+    many("--credential-ref", "KEY=REFERENCE", f"where the credential is, as kinference sees it: {places}")
     many("--config", "KEY=VALUE", "for example OPENAI_BASE_URL=https://host/v1")
 
 

@@ -2,9 +2,11 @@
 
 import argparse
 from collections.abc import Iterable
+from urllib.parse import urlencode
 
 from kinference.cli.admin_api import AdminApi, Json, Refused, add_common, admin_api, named, shown_json
 from kinference.cli.arguments import Verbs
+from kinference.config.values import DEFAULT_WORKSPACE
 
 USER_ROUTE, SYSTEM_ROUTE = "inference.local", "sandbox-system"
 TITLES = {USER_ROUTE: "Gateway inference", SYSTEM_ROUTE: "System inference"}
@@ -15,6 +17,7 @@ examples:
   kinference route set --provider openai --model gpt-5-mini
   kinference route update --model gpt-5
   kinference route set --route claude --provider anthropic --model claude-sonnet-4-5
+  kinference route set --workspace team-a --sandbox 7f3a --provider anthropic --model claude-haiku-4-5
   kinference route get --output json
 """
 
@@ -42,6 +45,8 @@ def add(verbs: Verbs) -> None:
         which = each.add_mutually_exclusive_group()
         which.add_argument("--system", action="store_true", help="the sandbox's own route, not inference.local")
         which.add_argument("--route", metavar="NAME", help="a further route, for protocols that inference.local lacks")
+        each.add_argument("--workspace", metavar="NAME", default=DEFAULT_WORKSPACE, help="whose routes; %(default)s")
+        each.add_argument("--sandbox", metavar="NAME", default="", help="only this one's, in place of the workspace's")
         add_common(each)
     parser.set_defaults(run=run)
 
@@ -66,14 +71,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _set(api: AdminApi, name: str, args: argparse.Namespace) -> tuple[Json, Iterable[str]]:
     body = {"provider": args.provider, "model": args.model, "no_verify": args.no_verify}
-    return _stored(api.ask("PUT", named("routes", name), {**body, "timeout_secs": args.timeout or 0}))
+    return _stored(api.ask("PUT", _path(name, args), {**body, "timeout_secs": args.timeout or 0}))
 
 
 def _update(api: AdminApi, name: str, args: argparse.Namespace) -> tuple[Json, Iterable[str]]:
     """Over the version that was read: a change by somebody else in between is refused, not undone."""
     if args.provider is None and args.model is None and args.timeout is None:
         raise Refused("USAGE", "give at least one of --provider, --model and --timeout")
-    old = api.ask("GET", named("routes", name))
+    old = api.ask("GET", _path(name, args))
     body = {
         "provider": old["provider"] if args.provider is None else args.provider,
         "model": old["model"] if args.model is None else args.model,
@@ -81,16 +86,22 @@ def _update(api: AdminApi, name: str, args: argparse.Namespace) -> tuple[Json, I
         "no_verify": args.no_verify,
         "version": old["version"],
     }
-    return _stored(api.ask("PUT", named("routes", name), body))
+    return _stored(api.ask("PUT", _path(name, args), body))
 
 
-def _delete(api: AdminApi, name: str, _args: argparse.Namespace) -> tuple[Json, Iterable[str]]:
-    answer = api.ask("DELETE", named("routes", name))
+def _path(name: str, args: argparse.Namespace) -> str:
+    return f"{named('routes', name)}?{urlencode({'workspace': args.workspace, 'sandbox': args.sandbox})}"
+
+
+def _delete(api: AdminApi, name: str, args: argparse.Namespace) -> tuple[Json, Iterable[str]]:
+    answer = api.ask("DELETE", _path(name, args))
     return answer, [f"Deleted route {name}" if answer["deleted"] else f"Route {name}: Not configured"]
 
 
 def _get(api: AdminApi, args: argparse.Namespace) -> int:
-    stored = {route["route"]: route for route in api.ask("GET", "/api/v1/routes")["routes"]}
+    routes = api.ask("GET", "/api/v1/routes")["routes"]
+    scope = (args.workspace, args.sandbox)
+    stored = {each["route"]: each for each in routes if (each["workspace"], each["sandbox"]) == scope}
     asked = SYSTEM_ROUTE if args.system else args.route
     names = [asked] if asked else list(dict.fromkeys([USER_ROUTE, SYSTEM_ROUTE, *stored]))
     if args.output == "json":

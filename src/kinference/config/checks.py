@@ -4,15 +4,15 @@ A check yields problems with their paths; the loader adds the lines. `CHECKS` re
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-from kinference.config.schema import Config, KvEvents, ModelRoute, TenantLimits
-from kinference.config.values import PORT_MAX
+from kinference.config.schema import AccessCertificate, AccessToken, Config, KvEvents, ModelRoute, TenantLimits
+from kinference.config.values import DEFAULT_WORKSPACE, PORT_MAX
 from kinference.core.policies import make_policy
 from kinference.errors import ConfigError
 from kinference.ids import ObjectRef
 from kinference.shapes.hosts import region_of
-from kinference.vocabulary import Api
+from kinference.vocabulary import Api, Role
 
 KV_RANKS_MAX = 64
 
@@ -175,6 +175,29 @@ def access_tokens_differ(config: Config) -> Iterator[ConfigError]:
     yield from _repeated(tokens, "another entry has the same token", "one token stands for one caller")
 
 
+def workspaces_exist(config: Config) -> Iterator[ConfigError]:
+    known = {DEFAULT_WORKSPACE, *config.control.workspaces}
+    access = config.access
+    entries: dict[str, Sequence[AccessToken | AccessCertificate]] = {
+        "tokens": access.tokens,
+        "certificates": access.certificates,
+    }
+    for kind, each in entries.items():
+        for place, entry in enumerate(each):
+            path = f"access.{kind}[{place}].workspace"
+            if entry.workspace is None:
+                continue
+            if entry.workspace not in known:
+                yield ConfigError(path, f"no workspace is called {entry.workspace}", "name it in control.workspaces")
+            if entry.role not in (Role.USER, Role.SANDBOX):
+                yield ConfigError(path, f"the role {entry.role.value} is of no workspace", "take it out")
+
+
+def certificates_are_asked_for(config: Config) -> Iterator[ConfigError]:
+    if config.access.certificates and not config.listen.is_mutual:
+        yield ConfigError("access.certificates", "nobody is asked for a certificate", "set listen.tls.client_ca")
+
+
 def the_policy_exists(config: Config) -> Iterator[ConfigError]:
     try:
         make_policy(config.routing.policy, config.routing.parameters)
@@ -249,6 +272,8 @@ CHECKS: tuple[Check, ...] = (
     prices_are_not_negative,
     client_keys_differ,
     access_tokens_differ,
+    workspaces_exist,
+    certificates_are_asked_for,
     the_policy_exists,
 )
 

@@ -356,6 +356,26 @@ class AccessToken:
         )
     )
     token: Secret = field(metadata=about("What they send as authorization: Bearer TOKEN."))
+    workspace: Name | None = field(default=None, metadata=about("The only workspace that it may use; absent: any."))
+
+
+@dataclass(frozen=True, slots=True)
+class AccessCertificate:
+    """Callers of gRPC that are known by their certificate (`listen.tls.client_ca`)."""
+
+    names: str = field(
+        metadata=about("Glob over its URIs (SPIFFE's), host names and common name: spiffe://cluster/ns/agents/*.")
+    )
+    role: Role = field(metadata=about("What they may do, as with tokens."))
+    workspace: Name | None = field(default=None, metadata=about("The only workspace that they may use; absent: any."))
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxTokens:
+    """Tokens that a platform signs, one for each of its sandboxes: JSON Web Tokens under Ed25519."""
+
+    public_key: str = field(metadata=about("PEM file of the public key of whoever signs them."))
+    audience: str = field(metadata=about("What their aud names: us."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +389,13 @@ class Access:
             "Absent: whoever can reach the ports may call. Health checks never need one."
         ),
     )
+    certificates: tuple[AccessCertificate, ...] = field(
+        default=(), metadata=about("Callers of gRPC without a token, by their certificate; the first that fits.")
+    )
+    sandbox_tokens: SandboxTokens | None = field(
+        default=None,
+        metadata=about("Signed tokens of the role sandbox, which name it in sub or sandbox_id, and its workspace."),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +408,9 @@ class Control:
             "Where the records are: sqlite:///FILE (four slashes for an absolute path) or "
             "postgresql://USER@HOST/DATABASE; absent: a file in the user's state directory."
         ),
+    )
+    workspaces: tuple[Name, ...] = field(
+        default=(), metadata=about("Workspaces beside default: each, a tenant's, has routes of its own.")
     )
     verify: Verify = field(default=Verify(), metadata=about("How endpoints are tried before a route may lead there."))
 

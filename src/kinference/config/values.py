@@ -46,6 +46,8 @@ REFERENCE_PATTERN = r"^(\$\{[A-Za-z_][A-Za-z0-9_]*\}|file:.+)$"
 COUNT_MAX = 999_999_999
 PORT_MAX = 65535
 DEFAULT_NAMESPACE = "default"
+DEFAULT_WORKSPACE = "default"
+"""Of the control plane: where routes are when nobody names another."""
 
 
 class Unreadable(Exception):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from kinference.control.errors import StoreFailed
+from kinference.control.scope import EVERYONE, Scope, read_key
 from kinference.control.store.base import Kind, Row, Store
 from kinference.control.store.sealing import Sealed
 
@@ -46,6 +47,12 @@ class Route:
     model_id: str
     timeout_secs: int = 0
     version: int = 0
+    scope: Scope = EVERYONE
+
+    @property
+    def key(self) -> str:
+        """Its name among the routes of all scopes."""
+        return self.scope.key(self.name)
 
 
 class Catalogue:
@@ -72,8 +79,8 @@ class Catalogue:
         """Raises Referred while a route uses it."""
         return await self._deleted(Kind.PROVIDER, name)
 
-    async def route(self, name: str) -> Route | None:
-        row = await self._store.read(Kind.ROUTE, name)
+    async def route(self, name: str, scope: Scope = EVERYONE) -> Route | None:
+        row = await self._store.read(Kind.ROUTE, scope.key(name))
         return None if row is None else _route(row)
 
     async def routes(self) -> Sequence[Route]:
@@ -82,11 +89,11 @@ class Catalogue:
     async def write_route(self, route: Route, expected: int | None = None) -> int:
         """Store it over whatever version there is, or over the one expected. Raises Referred without its provider."""
         body = RouteBody(route.model_id, route.timeout_secs)
-        row = Row(Kind.ROUTE, route.name, msgspec.json.encode(body), route.provider_name)
+        row = Row(Kind.ROUTE, route.key, msgspec.json.encode(body), route.provider_name)
         return await self._written(row, expected)
 
-    async def delete_route(self, name: str) -> bool:
-        return await self._deleted(Kind.ROUTE, name)
+    async def delete_route(self, name: str, scope: Scope = EVERYONE) -> bool:
+        return await self._deleted(Kind.ROUTE, scope.key(name))
 
     async def _written(self, row: Row, expected: int | None) -> int:
         version = await self._store.write(row, expected)
@@ -112,4 +119,5 @@ def _route(row: Row) -> Route:
         body = msgspec.json.decode(row.body, type=RouteBody)
     except msgspec.DecodeError as error:
         raise StoreFailed(f"the stored route {row.name!r} cannot be understood") from error
-    return Route(row.name, row.provider or "", body.model_id, body.timeout_secs, row.version)
+    scope, name = read_key(row.name)
+    return Route(name, row.provider or "", body.model_id, body.timeout_secs, row.version, scope)

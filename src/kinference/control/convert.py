@@ -5,10 +5,12 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from kinference.config.values import DEFAULT_WORKSPACE
 from kinference.control.bundle import Bundle, BundledRoute
 from kinference.control.catalogue import Route
 from kinference.control.errors import Missing, Overtaken, StoreFailed, Unmet
 from kinference.control.routes import RouteRequest, RouteSet
+from kinference.control.scope import Scope
 from kinference.errors import InvalidArgument, KinferenceError
 from kinference.wire.access import Denied, Unauthenticated
 from kinference.wire.proto import control_pb2 as pb
@@ -46,8 +48,13 @@ def route_request(request: pb.SetRouteRequest) -> RouteRequest:
         model_id=request.model_id,
         no_verify=request.no_verify,
         timeout_secs=request.timeout_secs,
-        workspace=request.workspace,
+        scope=scope_of(request.workspace),
     )
+
+
+def scope_of(workspace: str) -> Scope:
+    """Later clients name a workspace, earlier ones know of none."""
+    return Scope(workspace or DEFAULT_WORKSPACE)
 
 
 def route_set(result: RouteSet, workspace: str) -> bytes:

@@ -14,6 +14,7 @@ from kinference.config.values import REFERENCE_PATTERN
 from kinference.control.catalogue import Catalogue, Provider
 from kinference.control.credentials import Credentials
 from kinference.control.errors import Missing, Overtaken, Referred, Taken, Unmet
+from kinference.control.kubernetes_secrets import REFERENCE as IN_KUBERNETES
 from kinference.control.store.sealing import Sealed
 from kinference.errors import InvalidArgument
 
@@ -38,7 +39,7 @@ class ProviderChange:
     type: str = ""
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
     references: Mapping[str, str] = field(default_factory=dict)
-    """Credentials that stay where they are: `${NAME}` or `file:PATH`, read whenever they are needed."""
+    """Credentials that stay where they are, read whenever they are needed: `${NAME}`, `file:PATH`, `k8s:...`."""
     config: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -91,7 +92,7 @@ class Registry:
         try:
             deleted = not users and await self._catalogue.delete_provider(name)
         except Referred:
-            users = [f"route {route.name}" for route in await self._catalogue.routes() if route.provider_name == name]
+            users = [f"route {route.key}" for route in await self._catalogue.routes() if route.provider_name == name]
         if users:
             raise Unmet(f"provider '{name}' is used by {', '.join(users)}; point them elsewhere first")
         _AUDIT.info("provider deleted", extra={"actor": actor, "provider": name, "existed": deleted})
@@ -166,8 +167,8 @@ def _check_change(change: ProviderChange) -> None:
         if not value.isascii():
             raise InvalidArgument(f"credential {key} holds characters that no HTTP header may")
     for key, value in change.references.items():
-        if re.fullmatch(REFERENCE_PATTERN, value) is None:
-            raise InvalidArgument(f"credential {key} must refer to ${{NAME}} or file:PATH")
+        if re.fullmatch(REFERENCE_PATTERN, value) is None and IN_KUBERNETES.fullmatch(value) is None:
+            raise InvalidArgument(f"credential {key} must refer to ${{NAME}}, file:PATH or k8s:NAMESPACE/NAME/KEY")
     for key, value in change.config.items():
         if _has_user(value):
             raise InvalidArgument(f"config {key} is a URL with a user or password; give the secret as a credential")

@@ -3,13 +3,15 @@
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kinference.config.values import DEFAULT_WORKSPACE
 from kinference.control.bundle import Bundle, BundledRoute, LeftOut, bundled
 from kinference.control.catalogue import Catalogue, Provider, Route
 from kinference.control.credentials import Credentials
 from kinference.control.errors import Missing, Referred, StoreFailed, Unmet
 from kinference.control.providers import AwsRecord, Resolved, resolve, resolve_aws
+from kinference.control.scope import EVERYONE, SHOWN_MAX, Scope
 from kinference.control.verify import ValidatedEndpoint, Verifier
 from kinference.errors import InvalidArgument
 from kinference.observe.metrics import CONTROL_LEFT_OUT, Metrics
@@ -17,11 +19,9 @@ from kinference.observe.metrics import CONTROL_LEFT_OUT, Metrics
 USER_ROUTE, SYSTEM_ROUTE = "inference.local", "sandbox-system"
 EXTRA_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 """Further routes for a sandbox's programs, beside the contract's two; a protocol goes to the first that speaks it."""
-WORKSPACE = "default"
 
 NAME_BYTES_MAX = 253
 MODEL_BYTES_MAX = 1024
-SHOWN_MAX = 80
 
 _log = logging.getLogger(__name__)
 _AUDIT = logging.getLogger("kinference.control.audit")
@@ -36,7 +36,7 @@ class RouteRequest:
     model_id: str
     no_verify: bool = False
     timeout_secs: int = 0
-    workspace: str = ""
+    scope: Scope = EVERYONE
     allows_extra: bool = False
     """Whether the name may be one beside the contract's two, which its own callers may not use."""
     expected_version: int | None = None
@@ -51,92 +51,132 @@ class RouteSet:
     validated: ValidatedEndpoint | None
 
 
+@dataclass(frozen=True, slots=True)
+class RouteParts:
+    """What routes are made of."""
+
+    catalogue: Catalogue
+    credentials: Credentials
+    verifier: Verifier
+    metrics: Metrics
+    workspaces: frozenset[str] = frozenset()
+    """Those that there are beside the default one."""
+
+
 class Routes:
     """The rules of the routes. `actor` in each change is who asked, for the audit log."""
 
-    def __init__(self, catalogue: Catalogue, credentials: Credentials, verifier: Verifier, metrics: Metrics) -> None:
-        self._catalogue, self._credentials, self._verifier = catalogue, credentials, verifier
-        self._metrics = metrics
-        self._told: tuple[LeftOut, ...] = ()
+    def __init__(self, parts: RouteParts) -> None:
+        self._parts, self._catalogue = parts, parts.catalogue
+        self._told: dict[str, str] = {}
 
     async def set(self, wanted: RouteRequest, actor: str) -> RouteSet:
         """Point a route at a provider and a model. Nothing is stored unless all is well."""
-        check_workspace(wanted.workspace)
+        self._check_workspace(wanted.scope)
         name = canonical_name(wanted.route_name, allows_extra=wanted.allows_extra)
         _check(wanted)
         provider = await self._catalogue.provider(wanted.provider_name)
         if provider is None:
             raise _no_provider(wanted.provider_name)
-        resolved = resolve(provider, wanted.model_id, self._credentials.reveal)
-        validated = None if wanted.no_verify else await self._verifier.verify(provider.name, resolved)
-        route = Route(name, provider.name, wanted.model_id, wanted.timeout_secs)
+        resolved = await self.resolved(provider, wanted.model_id)
+        validated = None if wanted.no_verify else await self._parts.verifier.verify(provider.name, resolved)
+        route = Route(name, provider.name, wanted.model_id, wanted.timeout_secs, scope=wanted.scope)
         try:
             version = await self._catalogue.write_route(route, wanted.expected_version)
         except Referred:
             raise _no_provider(wanted.provider_name) from None
         _AUDIT.info(
             "route set",
-            extra={"actor": actor, "route": name, "provider": provider.name, "model": route.model_id, "to": version},
+            extra={
+                "actor": actor,
+                "route": route.key,
+                "provider": provider.name,
+                "model": route.model_id,
+                "to": version,
+            },
         )
-        return RouteSet(Route(name, route.provider_name, route.model_id, route.timeout_secs, version), validated)
+        return RouteSet(replace(route, version=version), validated)
 
-    async def get(self, route_name: str, workspace: str = "", *, allows_extra: bool = False) -> Route:
+    async def get(self, route_name: str, scope: Scope = EVERYONE, *, allows_extra: bool = False) -> Route:
         """As stored; the provider may be gone or broken. Raises Missing when it was never set."""
-        check_workspace(workspace)
+        self._check_workspace(scope)
         name = canonical_name(route_name, allows_extra=allows_extra)
-        route = await self._catalogue.route(name)
+        route = await self._catalogue.route(name, scope)
         if route is None:
             raise Missing(f"inference route '{name}' is not configured; set it with: kinference route set")
         if not route.provider_name.strip() or not route.model_id.strip():
             raise Unmet(f"inference route '{name}' is stored without its provider or model; set it again")
         return route
 
-    async def all(self) -> Sequence[Route]:
-        """By name, as stored."""
-        return await self._catalogue.routes()
-
-    async def delete(self, route_name: str, actor: str, workspace: str = "", *, allows_extra: bool = False) -> bool:
+    async def delete(
+        self,
+        route_name: str,
+        actor: str,
+        scope: Scope = EVERYONE,
+        *,
+        allows_extra: bool = False,
+    ) -> bool:
         """Whether there was one."""
-        check_workspace(workspace)
+        self._check_workspace(scope)
         name = canonical_name(route_name, allows_extra=allows_extra)
-        deleted = await self._catalogue.delete_route(name)
-        self._metrics.gauge(CONTROL_LEFT_OUT, 0, name)
-        _AUDIT.info("route deleted", extra={"actor": actor, "route": name, "existed": deleted})
+        deleted = await self._catalogue.delete_route(name, scope)
+        self._parts.metrics.gauge(CONTROL_LEFT_OUT, 0, scope.key(name))
+        _AUDIT.info("route deleted", extra={"actor": actor, "route": scope.key(name), "existed": deleted})
         return deleted
 
-    async def bundle(self) -> Bundle:
-        """All routes, resolved now. One that cannot be is left out, and said so; it takes no other down with it."""
-        stored = sorted(await self._catalogue.routes(), key=_place)
-        providers = {provider.name: provider for provider in await self._catalogue.providers()} if stored else {}
-        found = [self._bundled(route, providers) for route in stored]
-        left_out = tuple(each for each in found if isinstance(each, LeftOut))
-        self._tell(left_out)
-        for route, each in zip(stored, found, strict=True):
-            self._metrics.gauge(CONTROL_LEFT_OUT, isinstance(each, LeftOut), route.name)
-        return Bundle(tuple(each for each in found if isinstance(each, BundledRoute)), left_out)
+    async def examined(self) -> Sequence[tuple[Route, BundledRoute | LeftOut]]:
+        """Every route of every scope by its key, as stored and as it resolves now; what does not is told of."""
+        routes = await self._catalogue.routes()
+        providers = {provider.name: provider for provider in await self._catalogue.providers()} if routes else {}
+        found = [(route, await self._bundled(route, providers)) for route in routes]
+        for route, each in found:
+            self._tell(route, each)
+        return found
 
-    def resolved(self, provider: Provider, model_id: str) -> Resolved:
+    async def bundle(self, scope: Scope = EVERYONE) -> Bundle:
+        """What a sandbox is to use, resolved now: its own routes, and those of its workspace that it has none of.
+
+        A route that cannot be resolved is left out, and takes no other down with it.
+        """
+        found = [pair for pair in await self.examined() if pair[0].scope.covers(scope)]
+        nearest = {route.name: (route, each) for route, each in sorted(found, key=lambda pair: pair[0].scope.sandbox)}
+        in_order = [each for _, each in sorted(nearest.values(), key=lambda pair: _place(pair[0]))]
+        return Bundle(
+            tuple(each for each in in_order if isinstance(each, BundledRoute)),
+            tuple(each for each in in_order if isinstance(each, LeftOut)),
+        )
+
+    async def resolved(self, provider: Provider, model_id: str) -> Resolved:
         """A provider as it is now, for one model. Raises InvalidArgument, Unmet or StoreFailed."""
-        return resolve(provider, model_id, self._credentials.reveal)
+        reveal = await self._parts.credentials.revealer(provider.credentials.values())
+        return resolve(provider, model_id, reveal)
 
-    def resolved_aws(self, provider: Provider) -> AwsRecord:
+    async def resolved_aws(self, provider: Provider) -> AwsRecord:
         """A provider of Bedrock's as it is now. Raises InvalidArgument, Unmet or StoreFailed."""
-        return resolve_aws(provider, self._credentials.reveal)
+        return resolve_aws(provider, await self._parts.credentials.revealer(provider.credentials.values()))
 
-    def _bundled(self, route: Route, providers: dict[str, Provider]) -> BundledRoute | LeftOut:
+    async def _bundled(self, route: Route, providers: dict[str, Provider]) -> BundledRoute | LeftOut:
         provider = providers.get(route.provider_name)
         if provider is None:
             return LeftOut(route.name, f"its provider '{route.provider_name}' was not found")
         try:
-            return bundled(route.name, self.resolved(provider, route.model_id), route.timeout_secs)
+            return bundled(route.name, await self.resolved(provider, route.model_id), route.timeout_secs)
         except (InvalidArgument, Unmet, StoreFailed) as error:
             return LeftOut(route.name, str(error))
 
-    def _tell(self, left_out: tuple[LeftOut, ...]) -> None:
+    def _tell(self, route: Route, each: BundledRoute | LeftOut) -> None:
         """Log what is new: sandboxes poll every few seconds."""
-        for each in set(left_out) - set(self._told):
-            _log.error("a route is left out of the bundle", extra={"route": each.name, "reason": each.reason})
-        self._told = left_out
+        self._parts.metrics.gauge(CONTROL_LEFT_OUT, isinstance(each, LeftOut), route.key)
+        if isinstance(each, BundledRoute):
+            self._told.pop(route.key, None)
+        elif self._told.get(route.key) != each.reason:
+            self._told[route.key] = each.reason
+            _log.error("a route is left out of the bundle", extra={"route": route.key, "reason": each.reason})
+
+    def _check_workspace(self, scope: Scope) -> None:
+        """Raises Missing for a workspace that there is not."""
+        if scope.workspace != DEFAULT_WORKSPACE and scope.workspace not in self._parts.workspaces:
+            raise Missing(f"workspace '{scope.workspace[:SHOWN_MAX]}' not found")
 
 
 def _place(route: Route) -> tuple[bool, bool, str]:
@@ -154,12 +194,6 @@ def canonical_name(route_name: str, *, allows_extra: bool = False) -> str:
     if allows_extra and EXTRA_NAME.fullmatch(name) is not None:
         return name
     raise InvalidArgument(f"unknown route_name '{name[:SHOWN_MAX]}'; use '{USER_ROUTE}' or '{SYSTEM_ROUTE}'")
-
-
-def check_workspace(workspace: str) -> None:
-    """There is one; later clients name it. Raises Missing for any other."""
-    if workspace not in ("", WORKSPACE):
-        raise Missing(f"workspace '{workspace[:SHOWN_MAX]}' not found")
 
 
 def _check(wanted: RouteRequest) -> None:

@@ -4,15 +4,17 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
-from kinference.config.values import HostPort
+from kinference.config.values import DEFAULT_WORKSPACE, HostPort
+from kinference.control.bundle import LeftOut
 from kinference.control.catalogue import Route
 from kinference.control.errors import Missing, Overtaken, StoreFailed, Taken, Unmet
 from kinference.control.registry import ProviderChange, Registry, redacted
 from kinference.control.routes import RouteRequest, Routes
+from kinference.control.scope import Scope
 from kinference.control.verify import ValidatedEndpoint
 from kinference.errors import InvalidArgument, KinferenceError
 from kinference.wire.exchange import Exchange, header, respond
@@ -143,11 +145,15 @@ class ControlApi:
         return {"deleted": await self._registry.delete(name, request.actor)}
 
     async def _all_routes(self, _request: Request) -> object:
-        broken = {each.name: each.reason for each in (await self._routes.bundle()).left_out}
-        return {"routes": [{**_route(route), "broken": broken.get(route.name)} for route in await self._routes.all()]}
+        found = await self._routes.examined()
+        return {
+            "routes": [
+                {**_route(route), "broken": each.reason if isinstance(each, LeftOut) else None} for route, each in found
+            ]
+        }
 
-    async def _route(self, _request: Request, name: str) -> object:
-        return _route(await self._routes.get(name, allows_extra=True))
+    async def _route(self, request: Request, name: str) -> object:
+        return _route(await self._routes.get(name, _scope(request), allows_extra=True))
 
     async def _set_route(self, request: Request, name: str) -> object:
         asked = await _body(request.exchange, RouteUpdate)
@@ -157,6 +163,7 @@ class ControlApi:
             model_id=asked.model,
             no_verify=asked.no_verify,
             timeout_secs=asked.timeout_secs,
+            scope=_scope(request),
             allows_extra=True,
             expected_version=asked.version,
         )
@@ -164,7 +171,7 @@ class ControlApi:
         return {**_route(done.route), "validated_endpoints": _endpoints(done.validated)}
 
     async def _delete_route(self, request: Request, name: str) -> object:
-        return {"deleted": await self._routes.delete(name, request.actor, allows_extra=True)}
+        return {"deleted": await self._routes.delete(name, request.actor, _scope(request), allows_extra=True)}
 
 
 def _route(route: Route) -> dict[str, object]:
@@ -174,7 +181,17 @@ def _route(route: Route) -> dict[str, object]:
         "model": route.model_id,
         "version": route.version,
         "timeout_secs": route.timeout_secs,
+        "workspace": route.scope.workspace,
+        "sandbox": route.scope.sandbox,
     }
+
+
+def _scope(request: Request) -> Scope:
+    """Whose route is meant: `?workspace=W&sandbox=S`, each of them optional."""
+    asked = parse_qs(request.exchange.query, max_num_fields=16)
+    if not asked.keys() <= {"workspace", "sandbox"}:
+        raise InvalidArgument("the query may name a workspace and a sandbox, nothing else")
+    return Scope(asked.get("workspace", [DEFAULT_WORKSPACE])[-1], asked.get("sandbox", [""])[-1])
 
 
 def _endpoints(validated: ValidatedEndpoint | None) -> Sequence[Mapping[str, str]]:

@@ -107,7 +107,7 @@ def _guarded(handler: RpcHandler, access: Access) -> RpcHandler:
     async def handle(call: Call) -> None:
         try:
             if access.asks:
-                access.check(call.metadata, Role.PICKER)
+                access.check(call.metadata, Role.PICKER, names=call.peer_names)
             await handler(call)
         except KinferenceError as error:
             if type(error) not in convert.STATUS:

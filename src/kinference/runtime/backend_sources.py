@@ -28,7 +28,7 @@ class RecordSource:
         except StoreFailed as error:
             raise Unresolved(str(error)) from error
 
-        def resolve(backend: Backend) -> Place:
+        async def resolve(backend: Backend) -> Place:
             if backend.route is not None:
                 return _in_bundle(bundle, backend.route)
             provider = providers.get(backend.provider or "")
@@ -36,9 +36,9 @@ class RecordSource:
                 raise Unresolved("there is no such record; create it with: kinference provider create")
             try:
                 if backend.api is Api.BEDROCK_CONVERSE:
-                    aws = self._routes.resolved_aws(provider)
+                    aws = await self._routes.resolved_aws(provider)
                     return Place(aws.base_url, aws.bearer, aws.keys)
-                found = self._routes.resolved(provider, next(iter(backend.models.values()), ""))
+                found = await self._routes.resolved(provider, next(iter(backend.models.values()), ""))
             except (InvalidArgument, Unmet, StoreFailed) as error:
                 raise Unresolved(str(error)) from error
             return Place(found.base_url, found.api_key)
@@ -68,7 +68,7 @@ class BundleSource:
             raise Unresolved(str(error)) from error
         places = {route.name: Place(route.base_url, route.api_key) for route in bundle.routes}
 
-        def resolve(backend: Backend) -> Place:
+        async def resolve(backend: Backend) -> Place:
             if backend.route is None:
                 raise Unresolved("records stay with the control plane, which is another process; name a route instead")
             place = places.get(backend.route)

@@ -1,8 +1,10 @@
 """Who gets what: one `build_<part>` each, and nothing else in the tree knows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
+from typing import TypeAlias
 
 from kinference.config.schema import AwsCredentials, Config
 from kinference.core.fleet import Fleet
@@ -10,6 +12,7 @@ from kinference.core.pick import Router
 from kinference.core.policy import Rulebook
 from kinference.dashboard.admin import Admin, AdminSources
 from kinference.dashboard.control import ControlApi
+from kinference.errors import ConfigError
 from kinference.fleet.kv_events import CacheFeeds, FeedParts
 from kinference.fleet.tokenize import PromptTokens
 from kinference.fleet.watch import FleetWatcher
@@ -17,7 +20,7 @@ from kinference.gateway.auth import ClientKey
 from kinference.gateway.backends import BackendRoute, Directory
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.service import Gateway
-from kinference.ids import ObjectRef
+from kinference.ids import ObjectRef, Seconds
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
@@ -35,9 +38,10 @@ from kinference.runtime.port_limits import grpc_limits, http_options
 from kinference.runtime.rules import apply, routing_rules
 from kinference.runtime.views import decision_views, endpoint_views, tenant_views
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
-from kinference.wire.access import Access, Token
+from kinference.wire.access import Access, Certificate, Token
 from kinference.wire.exchange import Handler, HttpServer
 from kinference.wire.rpc import RpcService
+from kinference.wire.sandbox_tokens import SandboxTokens
 from kinference.wire.sigv4 import AwsKeys
 
 
@@ -102,13 +106,31 @@ def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
         ReclaimTimer(desk, clock),
         wire,
         certificates(config, wire),
-        Access(access_tokens(config)),
+        Access(*access_credentials(config, clock.wall)),
     )
 
 
-def access_tokens(config: Config) -> list[Token]:
-    """Who may call the picker's and the admin port."""
-    return [Token(each.name, each.role, each.token.reveal()) for each in config.access.tokens]
+Credentials: TypeAlias = tuple[Sequence[Token], Sequence[Certificate], SandboxTokens | None]
+"""All that callers of the picker's and the admin port may show."""
+
+
+def access_credentials(config: Config, wall: Callable[[], Seconds]) -> Credentials:
+    """Who may call the picker's and the admin port. Raises ConfigError for a key that cannot be used."""
+    access = config.access
+    tokens = [Token(each.name, each.role, each.token.reveal(), each.workspace or "") for each in access.tokens]
+    certificates = [Certificate(each.names, each.role, each.workspace or "") for each in access.certificates]
+    return tokens, certificates, _sandbox_tokens(config, wall)
+
+
+def _sandbox_tokens(config: Config, wall: Callable[[], Seconds]) -> SandboxTokens | None:
+    signed = config.access.sandbox_tokens
+    if signed is None:
+        return None
+    try:
+        return SandboxTokens(Path(signed.public_key).read_text("ascii"), signed.audience, wall)
+    except (OSError, ValueError) as error:
+        fix = "name a PEM file with the Ed25519 public key of whoever signs the tokens"
+        raise ConfigError("access.sandbox_tokens.public_key", str(error), fix) from None
 
 
 def picker_limits(config: Config) -> PickerLimits:

@@ -1,5 +1,6 @@
 """The control plane of one process: who gets what of its parts."""
 
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -7,11 +8,13 @@ from pathlib import Path
 
 from kinference.config.env import state_folder
 from kinference.config.schema import Config
+from kinference.config.values import bracketed
 from kinference.control.catalogue import Catalogue
 from kinference.control.credentials import Credentials
 from kinference.control.errors import Referred, StoreFailed
+from kinference.control.kubernetes_secrets import Cluster, KubernetesSecrets
 from kinference.control.registry import Registry
-from kinference.control.routes import Routes
+from kinference.control.routes import RouteParts, Routes
 from kinference.control.service import inference_service
 from kinference.control.store.backup import dumped, parsed
 from kinference.control.store.base import Store
@@ -27,9 +30,11 @@ from kinference.runtime.backend_sources import RecordSource
 from kinference.runtime.followed_backends import FollowedBackends
 from kinference.wire.access import Access
 from kinference.wire.guarded_upstream import GuardedUpstream, admits_any, admits_public
+from kinference.wire.http1.upstream import Http1Upstream
 from kinference.wire.rpc import RpcService
 
 SQLITE = "sqlite:///"
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,25 @@ def build_store(config: Config, environ: Mapping[str, str]) -> Store:
     return PostgresStore(address)
 
 
-def build_credentials(environ: Mapping[str, str]) -> Credentials:
+def build_credentials(environ: Mapping[str, str], kubernetes: KubernetesSecrets | None = None) -> Credentials:
     """Sealing with the configured key, or with one made on first use."""
-    return Credentials(Sealer(key_source(environ).load), environ)
+    return Credentials(Sealer(key_source(environ).load), environ, kubernetes)
+
+
+@asynccontextmanager
+async def kubernetes_secrets(environ: Mapping[str, str], clock: Clock) -> AsyncIterator[KubernetesSecrets | None]:
+    """Those of the cluster that this process is a pod of; None outside of one.
+
+    Kubernetes sets the variables, and mounts the service account's files (kubernetes.io, "Access the API from a pod").
+    """
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "443")
+    authority = SERVICE_ACCOUNT / "ca.crt"
+    if not host or not authority.exists():
+        yield None
+        return
+    cluster = Cluster(f"https://{bracketed(host)}:{port}", SERVICE_ACCOUNT / "token")
+    async with Http1Upstream(ssl.create_default_context(cafile=str(authority))) as upstream:
+        yield KubernetesSecrets(upstream, cluster, clock.now)
 
 
 def key_source(environ: Mapping[str, str]) -> KeySource:
@@ -71,11 +92,16 @@ async def control_plane(
     Raises ConfigError when the store cannot be used.
     """
     admits = admits_any if config.verifies_private else admits_public
-    async with GuardedUpstream(admits) as upstream, opened_store(config, environ) as store:
+    async with (
+        GuardedUpstream(admits) as upstream,
+        opened_store(config, environ) as store,
+        kubernetes_secrets(environ, clock) as kubernetes,
+    ):
         if config.control.store is not None:
             await _open(store)
-        catalogue, credentials = Catalogue(store), build_credentials(environ)
-        routes = Routes(catalogue, credentials, Verifier(upstream), metrics)
+        catalogue, credentials = Catalogue(store), build_credentials(environ, kubernetes)
+        workspaces = frozenset(config.control.workspaces)
+        routes = Routes(RouteParts(catalogue, credentials, Verifier(upstream), metrics, workspaces))
         backends = FollowedBackends(RecordSource(catalogue, routes))
         registry = Registry(catalogue, credentials, backends.users_of)
         service = inference_service(routes, access or Access(), clock)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
@@ -34,7 +34,7 @@ class Place:
     aws: AwsKeys | None = None
 
 
-Resolver: TypeAlias = Callable[[Backend], Place]
+Resolver: TypeAlias = Callable[[Backend], Awaitable[Place]]
 """What is known at one moment. Raises Unresolved."""
 
 
@@ -96,7 +96,7 @@ class FollowedBackends:
             return
         self._trouble = ""
         troubles: dict[ObjectRef, str] = {}
-        resolved = {backend.ref: self._resolve(backend, resolver, troubles) for backend in self._backends}
+        resolved = {backend.ref: await self._resolve(backend, resolver, troubles) for backend in self._backends}
         known = {ref: route for ref, route in resolved.items() if route is not None}
         if known != self._resolved:
             self._resolved = known
@@ -112,9 +112,11 @@ class FollowedBackends:
                     await self._source.changed.wait()
             self._source.changed.clear()
 
-    def _resolve(self, backend: Backend, resolver: Resolver, troubles: dict[ObjectRef, str]) -> BackendRoute | None:
+    async def _resolve(
+        self, backend: Backend, resolver: Resolver, troubles: dict[ObjectRef, str]
+    ) -> BackendRoute | None:
         try:
-            place = resolver(backend)
+            place = await resolver(backend)
         except Unresolved as error:
             troubles[backend.ref] = str(error)
             return self._resolved.get(backend.ref)

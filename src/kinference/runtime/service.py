@@ -18,7 +18,7 @@ from kinference.ids import Seconds
 from kinference.runtime.build import (
     Handlers,
     Parts,
-    access_tokens,
+    access_credentials,
     build_admin,
     build_gateway,
     build_parts,
@@ -119,7 +119,7 @@ class Service:
         apply(config, self._parts.router, self._parts.fleet, self._links.backends.resolved)
         self.config = config
         self._count_money()
-        self._parts.access.replace(access_tokens(config))
+        self._parts.access.replace(*access_credentials(config, self._parts.clock.wall))
         self._gateway = build_gateway(config, self._parts, self._links.picker, self._links.backends)
         self._links.backends.configure(config)
         self._parts.watcher.reconcile()

@@ -16,6 +16,9 @@ from kinference.wire.rpc import RpcError, RpcHandler, RpcReply, RpcService, Stat
 class Carrier(Protocol):
     """The connection that a call came on."""
 
+    @property
+    def peer_names(self) -> Sequence[str]: ...
+
     def taken(self, stream_id: int, size: int) -> None:
         """The handler took so many bytes."""
 
@@ -77,6 +80,10 @@ class GrpcCall:
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
         return self.head.metadata()
+
+    @property
+    def peer_names(self) -> Sequence[str]:
+        return self.carrier.peer_names
 
     async def receive(self, timeout: Seconds | None = None) -> bytes | None:
         if not self.inbox and not self.half_closed and self.failure is None:

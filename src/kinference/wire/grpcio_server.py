@@ -126,6 +126,10 @@ class _GrpcioCall:
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
         return tuple((key, value) for key, value in self._context.invocation_metadata() or ())
 
+    @property
+    def peer_names(self) -> Sequence[str]:
+        return ()  # this carrier has no TLS
+
     async def receive(self, timeout: Seconds | None = None) -> bytes | None:
         try:
             async with asyncio.timeout(timeout):

@@ -45,6 +45,11 @@ class Call(Protocol):
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]: ...
 
+    @property
+    def peer_names(self) -> Sequence[str]:
+        """The names in the caller's certificate, which was verified; none without one."""
+        ...
+
     async def receive(self, timeout: Seconds | None = None) -> bytes | None:
         """The next message; None after a half-close (which, with grpcio, a reset may look like).
 

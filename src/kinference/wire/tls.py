@@ -1,5 +1,6 @@
 """TLS of our servers, with certificates and authorities that can be replaced while they run."""
 
+import asyncio
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,18 @@ class TlsFiles:
     certificate: Path
     key: Path
     client_authorities: Path | None = None
+
+
+def peer_names(transport: asyncio.BaseTransport) -> tuple[str, ...]:
+    """The names in the certificate of a peer that was verified: its URIs (SPIFFE's), hosts, then its common name."""
+    tls = transport.get_extra_info("ssl_object")
+    shown = tls.getpeercert() if tls is not None else None
+    if not shown:
+        return ()
+    others = [(kind, name) for kind, name in shown.get("subjectAltName", ()) if kind in ("URI", "DNS")]
+    named = [name for wanted in ("URI", "DNS") for kind, name in others if kind == wanted]
+    common = [value for part in shown.get("subject", ()) for key, value in part if key == "commonName"]
+    return (*named, *common)
 
 
 class ServerTls:

@@ -77,8 +77,9 @@ class Client:
     async def bundle(self) -> Any:
         return await self._call("GetInferenceBundle", "GetInferenceBundle", {})
 
-    async def delete(self, route: str = "") -> bool:
-        deleted: bool = (await self._call("DeleteInferenceRoute", "Delete", {"route_name": route})).deleted
+    async def delete(self, route: str = "", **more: Any) -> bool:
+        values = {"route_name": route, **more}
+        deleted: bool = (await self._call("DeleteInferenceRoute", "Delete", values)).deleted
         return deleted
 
     async def _call(self, method: str, message: str, values: Values) -> Any:

@@ -88,14 +88,17 @@ class Admin:
 
     url: str
     provider: Provider
+    token: str = ""
 
     async def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        return await self.send(method, f"/api/v1/providers{path}", body)
+
+    async def send(self, method: str, target: str, body: object = None) -> tuple[int, Any]:
         content = (json.dumps(body).encode(),) if body is not None else ()
-        headers: Headers = ((b"content-type", b"application/json"),)
+        credential = b"Bearer " + self.token.encode()
+        headers: Headers = ((b"content-type", b"application/json"), (b"authorization", credential))
         async with AiohttpUpstream() as upstream:
-            answer = await upstream.send(
-                UpstreamRequest(method, self.url, f"/api/v1/providers{path}", headers, content)
-            )
+            answer = await upstream.send(UpstreamRequest(method, self.url, target, headers, content))
             return answer.status, json.loads(b"".join([chunk async for chunk in answer.chunks()]))
 
     async def create(

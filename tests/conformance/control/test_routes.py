@@ -201,7 +201,7 @@ async def test_f62_a_timeout_is_kept_and_told(later: Client, admin: Admin) -> No
     assert (await later.bundle()).routes[0].timeout_secs == 120
 
 
-async def test_f38_there_is_one_workspace(later: Client) -> None:
+async def test_f38_a_workspace_that_is_not_there_is_not_found(later: Client) -> None:
     await refused(later.set(workspace="other"), MISSING, "workspace")
     await refused(later.get(workspace="other"), MISSING, "workspace")
 

@@ -8,7 +8,7 @@ import pytest
 from kinference.control.catalogue import Catalogue
 from kinference.control.credentials import Credentials
 from kinference.control.registry import ProviderChange, Registry
-from kinference.control.routes import Routes
+from kinference.control.routes import RouteParts, Routes
 from kinference.control.store.keys import KeySource
 from kinference.control.store.sealing import Sealer
 from kinference.control.store.sqlite import SqliteStore
@@ -54,7 +54,7 @@ def metrics() -> Metrics:
 
 @pytest.fixture
 def routes(catalogue: Catalogue, credentials: Credentials, outside: Outside, metrics: Metrics) -> Routes:
-    return Routes(catalogue, credentials, Verifier(outside), metrics)
+    return Routes(RouteParts(catalogue, credentials, Verifier(outside), metrics, frozenset({"team-a"})))
 
 
 @pytest.fixture

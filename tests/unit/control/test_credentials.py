@@ -1,10 +1,15 @@
+import base64
 from pathlib import Path
 
 import pytest
 
 from kinference.control.credentials import Credentials
 from kinference.control.errors import StoreFailed, Unmet
+from kinference.control.kubernetes_secrets import Cluster, KubernetesSecrets
 from kinference.control.providers import place_of
+from kinference.control.store.keys import KeySource
+from kinference.control.store.sealing import Sealer
+from tests.unit.control.fakes import Answer, Outside
 
 PLACE = place_of("p", "KEY")
 
@@ -33,3 +38,22 @@ def test_rewrapping_leaves_references_alone(credentials: Credentials) -> None:
     rewrapped = credentials.rewrap(sealed)
     assert rewrapped != sealed
     assert credentials.reveal(rewrapped, PLACE) == "sk-1"
+
+
+async def test_what_is_in_a_cluster_is_fetched_before_it_is_needed(environ: dict[str, str], tmp_path: Path) -> None:
+    data = base64.b64encode(b"sk-4").decode()
+    outside = Outside([Answer(200, f'{{"data": {{"KEY": "{data}"}}}}'.encode())])
+    (tmp_path / "token").write_text("t")
+    cluster = KubernetesSecrets(outside, Cluster("https://10.0.0.1", tmp_path / "token"), lambda: 0.0)
+    credentials = Credentials(Sealer(KeySource(environ, tmp_path / "secret.key").load), environ, cluster)
+    environ["NAME"] = "sk-5"
+    reveal = await credentials.revealer(["k8s:a/b/KEY", "k8s:a/b/NONE", "${NAME}"])
+    assert (reveal("k8s:a/b/KEY", PLACE), reveal("${NAME}", PLACE)) == ("sk-4", "sk-5")
+    with pytest.raises(Unmet, match="provider p credential KEY: k8s:a/b/NONE: the Secret has no such key"):
+        reveal("k8s:a/b/NONE", PLACE)
+
+
+async def test_outside_of_a_cluster_there_is_none_to_look_in(credentials: Credentials) -> None:
+    reveal = await credentials.revealer(["k8s:a/b/KEY"])
+    with pytest.raises(Unmet, match="this process is in none"):
+        reveal("k8s:a/b/KEY", PLACE)

@@ -1,6 +1,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from kinference.control.catalogue import Catalogue, Provider, Route
 from kinference.control.errors import Missing, Overtaken, Unmet
 from kinference.control.registry import ProviderChange, Registry
 from kinference.control.routes import RouteRequest, Routes
+from kinference.control.scope import Scope
 from kinference.control.store.base import Kind, Row
 from kinference.control.store.sqlite import SqliteStore
 from kinference.errors import InvalidArgument
@@ -96,7 +98,7 @@ async def test_a_provider_that_goes_while_its_endpoint_is_tried_is_not_set(
             await catalogue.delete_provider("p")
             return Answer(200)
 
-    routes._verifier._upstream = Deleting()  # the provider must go just then
+    routes._parts.verifier._upstream = Deleting()  # the provider must go just then
     with pytest.raises(Unmet, match="not found"):
         await routes.set(WANTED, "test")
 
@@ -110,15 +112,42 @@ async def test_f39_deleting_is_idempotent_and_versions_start_again(routes: Route
 
 
 @pytest.mark.parametrize("call", ["set", "get", "delete"])
-async def test_there_is_one_workspace(routes: Routes, call: str) -> None:
+async def test_a_workspace_that_is_not_there_is_not_found(routes: Routes, call: str) -> None:
     calls: dict[str, Callable[[], Awaitable[object]]] = {
-        "set": lambda: routes.set(RouteRequest("bad name", "p", "m", workspace="other"), "test"),
-        "get": lambda: routes.get("bad name", "other"),
-        "delete": lambda: routes.delete("bad name", "test", "other"),
+        "set": lambda: routes.set(RouteRequest("bad name", "p", "m", scope=Scope("other")), "test"),
+        "get": lambda: routes.get("bad name", Scope("other")),
+        "delete": lambda: routes.delete("bad name", "test", Scope("other")),
     }
     with pytest.raises(Missing, match="workspace 'other' not found"):
         await calls[call]()
-    assert (await routes.set(RouteRequest("", "p", "m", workspace="default"), "test")).route.version == 1
+    assert (await routes.set(RouteRequest("", "p", "m", scope=Scope("default")), "test")).route.version == 1
+
+
+async def test_f38_a_workspace_has_routes_of_its_own(routes: Routes) -> None:
+    team = Scope("team-a")
+    await routes.set(WANTED, "test")
+    assert (await routes.bundle(team)).routes == ()
+    made = await routes.set(replace(WANTED, scope=team, model_id="other"), "test")
+    assert (made.route.version, made.route.key) == (1, "team-a/inference.local")
+    assert [route.model_id for route in (await routes.bundle(team)).routes] == ["other"]
+    assert [route.model_id for route in (await routes.bundle()).routes] == [WANTED.model_id]
+    assert (await routes.get("", team)).model_id == "other"
+    assert await routes.delete("", "test", team)
+    assert (await routes.bundle(team)).routes == ()
+    assert len((await routes.bundle()).routes) == 1
+
+
+async def test_a_sandbox_has_its_own_route_in_place_of_its_workspaces(routes: Routes) -> None:
+    one, other = Scope("team-a", "box-1"), Scope("team-a", "box-2")
+    await routes.set(replace(WANTED, scope=Scope("team-a")), "test")
+    await routes.set(replace(WANTED, scope=Scope("team-a"), route_name="extra", allows_extra=True), "test")
+    await routes.set(replace(WANTED, scope=one, model_id="own"), "test")
+    assert [(route.name, route.model_id) for route in (await routes.bundle(one)).routes] == [
+        ("inference.local", "own"),
+        ("extra", WANTED.model_id),
+    ]
+    assert [route.model_id for route in (await routes.bundle(other)).routes] == [WANTED.model_id] * 2
+    assert (await routes.bundle(Scope(sandbox="box-1"))).routes == ()
 
 
 async def test_f23_f24_the_bundle_has_what_is_set_in_a_fixed_order(routes: Routes) -> None:

@@ -30,6 +30,7 @@ class Asked:
             ("user-agent", "test-client/1"),
             ("authorization", f"Bearer {token}"),
         )
+        self.peer_names: Sequence[str] = ()
         self._messages: list[bytes | None] = [request.SerializeToString(), None]
         self.answer = b""
 

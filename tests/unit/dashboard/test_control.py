@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from kinference.config.schema import Config
+from kinference.config.schema import Config, Control
+from kinference.config.values import Name
 from kinference.control import errors
 from kinference.dashboard.control import BODY_BYTES_MAX, STATUS, ControlApi
 from kinference.errors import KinferenceError
@@ -23,13 +24,15 @@ PROVIDER = {
 }
 ONE = "/api/v1/providers/a%20b%2Fc"
 ROUTE = "/api/v1/routes/inference.local"
+EVERYONE = {"workspace": "default", "sandbox": ""}
 
 
 class AskedExchange:
     """Stands in for a carrier: holds one request, keeps the answer."""
 
     def __init__(self, method: str, path: str, content: bytes, headers: Headers) -> None:
-        self.method, self.path, self.query = method, path, ""
+        self.method = method
+        self.path, _, self.query = path.partition("?")
         self.headers = headers
         self.peer, self.accepted_at = "127.0.0.1:5", 0.0
         self.status, self.sent = 0, b""
@@ -72,7 +75,8 @@ class Client:
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    async with control_plane(Config(), {"XDG_STATE_HOME": str(tmp_path)}, SystemClock(), Metrics()) as control:
+    config = Config(control=Control(workspaces=(Name("team-a"),)))
+    async with control_plane(config, {"XDG_STATE_HOME": str(tmp_path)}, SystemClock(), Metrics()) as control:
         yield Client(ControlApi(control.registry, control.routes))
 
 
@@ -92,9 +96,25 @@ async def test_the_life_of_a_provider(client: Client) -> None:
     assert await client.ask("DELETE", ONE) == (200, {"deleted": False})
 
 
+async def test_a_route_may_be_a_workspaces_or_one_sandboxs(client: Client) -> None:
+    await client.ask("POST", "/api/v1/providers", PROVIDER)
+    asked = {"provider": "a b/c", "model": "m"}
+    mine = f"{ROUTE}?workspace=team-a&sandbox=box-1"
+    status, answer = await client.ask("PUT", mine, asked)
+    assert (status, answer["workspace"], answer["sandbox"]) == (200, "team-a", "box-1")
+    assert (await client.ask("GET", ROUTE))[0] == 404
+    assert (await client.ask("GET", mine))[1]["version"] == 1
+    (listed,) = (await client.ask("GET", "/api/v1/routes"))[1]["routes"]
+    assert (listed["workspace"], listed["sandbox"], listed["broken"]) == ("team-a", "box-1", None)
+    assert (await client.ask("GET", f"{ROUTE}?workspace=other"))[0] == 404
+    assert (await client.ask("GET", f"{ROUTE}?sandbox=a/b"))[0] == 400
+    assert (await client.ask("GET", f"{ROUTE}?workspce=team-a"))[0] == 400
+    assert (await client.ask("DELETE", mine)) == (200, {"deleted": True})
+
+
 async def test_the_life_of_a_route(client: Client) -> None:
     await client.ask("POST", "/api/v1/providers", PROVIDER)
-    route = {"route": "inference.local", "provider": "a b/c", "model": "m", "timeout_secs": 9, "version": 1}
+    route = {"route": "inference.local", "provider": "a b/c", "model": "m", "timeout_secs": 9, "version": 1, **EVERYONE}
     endpoint = {"url": "mock://up/v1/chat/completions", "protocol": "openai_chat_completions"}
     asked = {"provider": "a b/c", "model": "m", "timeout_secs": 9}
     assert await client.ask("PUT", ROUTE, asked) == (200, {**route, "validated_endpoints": [endpoint]})

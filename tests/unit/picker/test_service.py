@@ -34,7 +34,7 @@ class ScriptedCall:
         then: Exception | None = None,
         silent: bool = False,
     ) -> None:
-        self.metadata = metadata
+        self.metadata, self.peer_names = metadata, ()
         self._messages, self._then, self._silent = list(messages), then, silent
         self.sent: list[bytes] = []
         self.before_send: Callable[[], None] = lambda: None

@@ -70,6 +70,6 @@ async def test_records_do_not_leave_the_process_that_keeps_them() -> None:
 
     resolve = await BundleSource(fetch).read()
     with pytest.raises(Unresolved, match="name a route instead"):
-        resolve(BY_RECORD)
+        await resolve(BY_RECORD)
     with pytest.raises(Unresolved, match="route 'claude' is not in the bundle"):
-        resolve(BACKEND)
+        await resolve(BACKEND)

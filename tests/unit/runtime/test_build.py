@@ -1,9 +1,24 @@
-from kinference.config.schema import Access, AccessToken, Backend, ClientKey, Config, Gateway, Limits
+from pathlib import Path
+
+import pytest
+
+from kinference.config.schema import (
+    Access,
+    AccessCertificate,
+    AccessToken,
+    Backend,
+    ClientKey,
+    Config,
+    Gateway,
+    Limits,
+    SandboxTokens,
+)
 from kinference.config.values import Duration, Name, Secret, Size, Url
+from kinference.errors import ConfigError
 from kinference.ids import ObjectRef
-from kinference.runtime.build import access_tokens, backend_routes, picker_limits
+from kinference.runtime.build import access_credentials, backend_routes, picker_limits
 from kinference.vocabulary import Api, Role
-from kinference.wire.access import Token
+from kinference.wire.access import Certificate, Token
 
 KEY = Secret("${OPENAI_API_KEY}", "sk-real")
 OPENAI = Backend(
@@ -20,7 +35,22 @@ def test_every_configured_limit_reaches_the_picker() -> None:
 
 def test_the_configured_tokens_are_who_may_call() -> None:
     token = AccessToken(Name("box"), Role.SANDBOX, Secret("${BOX}", "box-token"))
-    assert access_tokens(Config(access=Access((token,)))) == [Token("box", Role.SANDBOX, "box-token")]
+    rule = AccessCertificate("spiffe://agents/*", Role.SANDBOX, Name("team-a"))
+    assert access_credentials(Config(access=Access((token,), (rule,))), lambda: 0.0) == (
+        [Token("box", Role.SANDBOX, "box-token")],
+        [Certificate("spiffe://agents/*", Role.SANDBOX, "team-a")],
+        None,
+    )
+
+
+def test_a_key_for_signed_tokens_that_cannot_be_used_is_named_by_its_key(tmp_path: Path) -> None:
+    file = tmp_path / "key.pem"
+    for content in (None, "no key"):
+        if content is not None:
+            file.write_text(content)
+        config = Config(access=Access(sandbox_tokens=SandboxTokens(str(file), "us")))
+        with pytest.raises(ConfigError, match=r"access\.sandbox_tokens\.public_key"):
+            access_credentials(config, lambda: 0.0)
 
 
 def test_a_backends_route_carries_its_credential_and_hides_it() -> None:

@@ -49,7 +49,7 @@ async def test_records_outlive_the_process(tmp_path: Path) -> None:
         await control.registry.create("p", CHANGE, "test")
     async with control_plane(Config(), environ, SystemClock(), Metrics()) as control:
         provider = await control.registry.get("p")
-        assert control.routes.resolved(provider, "m").api_key == "sk-1"
+        assert (await control.routes.resolved(provider, "m")).api_key == "sk-1"
 
 
 async def test_a_backup_restores_everything_elsewhere(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ async def test_a_running_process_follows_a_rotated_key(tmp_path: Path) -> None:
             await control.registry.update("p", ProviderChange(credentials={"OPENAI_API_KEY": key}), "test")
         assert await rotate_key(Config(), environ) == 1
         provider = await control.registry.get("p")
-        assert control.routes.resolved(provider, "m").api_key == "sk-1"
+        assert (await control.routes.resolved(provider, "m")).api_key == "sk-1"
 
 
 async def test_a_key_in_the_environment_is_rotated_by_putting_a_new_one_in_front(tmp_path: Path) -> None:
@@ -92,4 +92,4 @@ async def test_a_key_in_the_environment_is_rotated_by_putting_a_new_one_in_front
     await rotate_key(Config(), environ | {"KINFERENCE_SECRET_KEY": f"{'cd' * 32} {'ab' * 32}"})
     environ["KINFERENCE_SECRET_KEY"] = "cd" * 32
     async with control_plane(Config(), environ, SystemClock(), Metrics()) as control:
-        assert control.routes.resolved(await control.registry.get("p"), "m").api_key == "sk-1"
+        assert (await control.routes.resolved(await control.registry.get("p"), "m")).api_key == "sk-1"

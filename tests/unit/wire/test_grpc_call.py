@@ -20,6 +20,7 @@ class FakeCarrier:
     """A connection whose window is open or shut, and whose timers are kept to be rung."""
 
     def __init__(self) -> None:
+        self.peer_names = ("agent.local",)
         self.credited = 0
         self.sent: list[bytes] = []
         self.takes_all = True

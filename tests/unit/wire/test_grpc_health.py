@@ -24,6 +24,10 @@ class OneAsk:
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
         return ()
 
+    @property
+    def peer_names(self) -> Sequence[str]:
+        return ()
+
     async def receive(self, timeout: Seconds | None = None) -> bytes | None:
         return self.message
 

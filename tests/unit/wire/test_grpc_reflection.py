@@ -24,6 +24,10 @@ class Asks:
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
         return ()
 
+    @property
+    def peer_names(self) -> Sequence[str]:
+        return ()
+
     async def receive(self, timeout: Seconds | None = None) -> bytes | None:
         return self.messages.pop(0) if self.messages else None
 

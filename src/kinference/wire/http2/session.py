@@ -5,7 +5,7 @@ there, and writing, which happens in one piece at the end of a read or of a turn
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -14,6 +14,7 @@ from kinference.wire.http2.connection import Http2Connection
 from kinference.wire.http2.events import ConnectionEnded, PingAcknowledged
 from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.requests import Request
+from kinference.wire.tls import peer_names
 
 Head = TypeVar("Head")
 
@@ -64,6 +65,11 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
     @abstractmethod
     def close(self) -> None:
         """Cancel what runs and close the connection."""
+
+    @property
+    def peer_names(self) -> Sequence[str]:
+        """The names in the peer's certificate."""
+        return () if self._transport is None else peer_names(self._transport)
 
     # --- the transport's side --------------------------------------------------------------------
 
