@@ -15,7 +15,8 @@ from kinference.cli.arguments import Verbs
 from kinference.config.env import process_environment
 from kinference.config.load import load
 from kinference.config.problems import InvalidConfig
-from kinference.core.decision import Explanation
+from kinference.core.decision import Explanation, explained
+from kinference.core.recording import Recording, replay
 from kinference.errors import ConfigError
 from kinference.runtime.rehearsal import EndpointState, FleetState, Question, rehearse
 from kinference.vocabulary import QosClass
@@ -26,10 +27,18 @@ examples:
   kinference explain --config kinference.yaml --request body.json
   curl -s http://127.0.0.1:9090/api/v1/endpoints > now.json
   kinference explain --config kinference.yaml --request body.json --state now.json --tenant alice
+  curl -s 'http://127.0.0.1:9090/api/v1/recordings?limit=100' > recordings.json     # with routing.record in the file
+  kinference explain --recording recordings.json
 
 What a router has learned and what it believes to be cached is not part of the state: decisions that were made are
 explained with it on the admin port, under /api/v1/decisions.
 """
+
+
+class RecordingsFile(msgspec.Struct, frozen=True):
+    """The admin port's answer."""
+
+    recordings: tuple[Recording, ...]
 
 
 def add(verbs: Verbs) -> None:
@@ -42,8 +51,10 @@ def add(verbs: Verbs) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the router's configuration")
-    parser.add_argument("--request", type=Path, required=True, metavar="FILE", help="the request's body, JSON")
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--request", type=Path, metavar="FILE", help="the request's body, JSON; goes with --config")
+    asked.add_argument("--recording", type=Path, metavar="FILE", help="the admin port's recordings: made again")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the router's configuration")
     parser.add_argument("--path", default="/v1/chat/completions", metavar="PATH", help="its path (%(default)s)")
     parser.add_argument("--state", type=Path, metavar="FILE", help="the admin port's endpoints; without: all are idle")
     parser.add_argument("--tenant", default="", metavar="NAME")
@@ -55,7 +66,12 @@ def add(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit code 0 when a destination was found, 1 when not."""
+    """Exit code 0 when a destination was found, 1 when not; or when every recorded decision came out as it was made."""
+    if args.recording is not None:
+        return _replay(args.recording, as_json=args.json)
+    if args.config is None:
+        print("kinference explain: --request needs --config", file=sys.stderr)
+        return 2
     try:
         config = load(args.config, process_environment())
     except InvalidConfig as error:
@@ -69,12 +85,44 @@ def run(args: argparse.Namespace) -> int:
         shown = {"outcome": decision.outcome.name, "reason": decision.reason, "explanation": asdict(explanation)}
         print(json.dumps(shown, indent=2))
     else:
-        console = Console(width=max(WIDTH_MIN, Console().width))
-        console.print(_weighed(explanation))
-        for one in explanation.rejected:
-            console.print(f"not {one.destination}: {one.verdict}", markup=False)
-        console.print(f"{decision.outcome.name}: {decision.reason}", markup=False)
+        _print(explanation, f"{decision.outcome.name}: {decision.reason}")
     return 0 if decision.choice is not None else 1
+
+
+def _replay(path: Path, *, as_json: bool) -> int:
+    """Make each recorded decision again, newest first, and compare the picks."""
+    recordings = _recordings(path)
+    failed = 0
+    shown: list[dict[str, object]] = []
+    for number, recording in enumerate(recordings):
+        weighed = replay(recording)
+        explanation = explained(weighed, recording.rejected)
+        same = explanation.pick == recording.pick
+        failed += not same
+        if as_json:
+            shown.append({"at": recording.at, "recorded": recording.pick, "same": same, **asdict(explanation)})
+        else:
+            _print(explanation, f"decision {number}: {'the same pick' if same else f'recorded was {recording.pick}'}")
+    if as_json:
+        print(json.dumps(shown, indent=2))
+    else:
+        print(f"{len(recordings) - failed} of {len(recordings)} decisions come out as they were made")
+    return 1 if failed else 0
+
+
+def _recordings(path: Path) -> tuple[Recording, ...]:
+    try:
+        return msgspec.json.decode(_read(path), type=RecordingsFile).recordings
+    except msgspec.DecodeError as error:
+        raise ConfigError(str(path), f"holds no recordings as the admin port lists them: {error}") from None
+
+
+def _print(explanation: Explanation, last: str) -> None:
+    console = Console(width=max(WIDTH_MIN, Console().width))
+    console.print(_weighed(explanation))
+    for one in explanation.rejected:
+        console.print(f"not {one.destination}: {one.verdict}", markup=False)
+    console.print(last, markup=False)
 
 
 def _read(path: Path) -> bytes:

@@ -15,6 +15,7 @@ from kinference.shapes.hosts import region_of
 from kinference.vocabulary import Api, Role
 
 KV_RANKS_MAX = 64
+RECORDINGS_MAX = 100_000
 
 Check = Callable[[Config], Iterator[ConfigError]]
 
@@ -91,6 +92,11 @@ def _kv_ports(path: str, events: KvEvents) -> Iterator[ConfigError]:
             yield ConfigError(f"{path}.{name}", "is no port, or leaves none for the other ranks", "vLLM's is 5557")
     if events.port == events.replay_port:
         yield ConfigError(f"{path}.replay_port", "is the port of the events", "the engine has another for replay")
+
+
+def recordings_are_bounded(config: Config) -> Iterator[ConfigError]:
+    if config.routing.record > RECORDINGS_MAX:
+        yield ConfigError("routing.record", f"over {RECORDINGS_MAX}", "fetch them from the admin port more often")
 
 
 def engine_urls_have_no_version(config: Config) -> Iterator[ConfigError]:
@@ -262,6 +268,7 @@ CHECKS: tuple[Check, ...] = (
     pools_have_endpoints,
     engine_urls_have_no_version,
     kv_events_have_ports,
+    recordings_are_bounded,
     backends_lead_somewhere,
     requests_can_be_signed,
     backends_name_models,

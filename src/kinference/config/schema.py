@@ -332,6 +332,10 @@ class Routing:
         default_factory=lambda: _NOTHING, metadata=about("Parameters of the policy.")
     )
     seed: int | None = field(default=None, metadata=about("Seed of the tie-breaker; absent: from the system."))
+    record: Count = field(
+        default=Count(0),
+        metadata=about("Decisions kept with all that went into them, to be made again by kinference explain."),
+    )
 
 
 @dataclass(frozen=True, slots=True)

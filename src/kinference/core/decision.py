@@ -91,13 +91,17 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     def explain(self) -> Explanation:
         """The table behind this decision, made on demand."""
-        weighed = self._weighed
-        if weighed is None:
-            return Explanation("", (), self._rejected, "")
-        candidates = tuple(
-            Candidate(name, total, tuple((term, column[at]) for term, column in weighed.columns), hit)
-            for at, (name, total, hit) in enumerate(zip(weighed.names, weighed.totals, weighed.hits, strict=True))
-        )
-        others = [candidate for at, candidate in enumerate(candidates) if at != weighed.chosen]
-        runner_up = min(others, key=lambda other: other.total_ms).destination if others else ""
-        return Explanation(weighed.policy, candidates, self._rejected, weighed.names[weighed.chosen], runner_up)
+        return explained(self._weighed, self._rejected)
+
+
+def explained(weighed: Weighed | None, rejected: tuple[Rejected, ...]) -> Explanation:
+    """The table of what was weighed, and of who was not."""
+    if weighed is None:
+        return Explanation("", (), rejected, "")
+    candidates = tuple(
+        Candidate(name, total, tuple((term, column[at]) for term, column in weighed.columns), hit)
+        for at, (name, total, hit) in enumerate(zip(weighed.names, weighed.totals, weighed.hits, strict=True))
+    )
+    others = [candidate for at, candidate in enumerate(candidates) if at != weighed.chosen]
+    runner_up = min(others, key=lambda other: other.total_ms).destination if others else ""
+    return Explanation(weighed.policy, candidates, rejected, weighed.names[weighed.chosen], runner_up)

@@ -1,14 +1,13 @@
 """The pipeline of one decision: admit, resolve, candidates, cost, guard, pick, commit, explain."""
 
-from collections.abc import Iterable, Sequence
-from operator import add
+from collections.abc import Sequence
 from random import Random
 
 from msgspec.structs import replace
 from xxhash import xxh3_64_intdigest
 
 from kinference.core.candidates import Candidates, Group, Options, Shortlist
-from kinference.core.decision import Decision, Explanation, Weighed
+from kinference.core.decision import Decision, Explanation
 from kinference.core.filters import Verdict
 from kinference.core.fleet import Fleet
 from kinference.core.flight import NEVER_SEEN, Flight, SentPrompt
@@ -21,8 +20,10 @@ from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.reasons import no_workers, unknown_pool
+from kinference.core.recording import Recordings, Setting, record
 from kinference.core.request import Request
 from kinference.core.roster import Roster
+from kinference.core.scoring import Column, Draw, weigh
 from kinference.core.snapshot import DestinationSnapshot, take_snapshot
 from kinference.core.weigh import (
     Prompt,
@@ -35,7 +36,7 @@ from kinference.core.weigh import (
     prompt_tokens,
 )
 from kinference.ids import Milliseconds, ReservationId, Seconds
-from kinference.vocabulary import AbortReason, Outcome, QosClass
+from kinference.vocabulary import AbortReason, Outcome
 
 UNUSABLE = {
     AbortReason.BACKEND_UNRESOLVED: "a caller could not resolve it",
@@ -43,6 +44,8 @@ UNUSABLE = {
 }
 
 
+SEED_BITS = 53
+"""Of the draws of a recorded decision: a number that every reader of JSON keeps."""
 BEYOND_HASHING = "the prompt is longer than the prefix index looks at; what is cached beyond that is unknown"
 
 
@@ -60,6 +63,7 @@ class Router:
         self._ledger = Ledger()
         self._flights: dict[ReservationId, Flight] = {}
         self.accounts = Accounts()
+        self.recordings = Recordings()
         self._adopt(rules)
         self._candidates = Candidates(self._roster, self._rulebook)
 
@@ -106,6 +110,8 @@ class Router:
         account = weighing.account
         if account is not None and isinstance(refusal := self._within_limits(weighing, now), Decision):
             return refusal
+        if weighing.recording is not None:
+            self.recordings.keep(weighing.recording)
         request, group, case, chosen = weighing.request, weighing.group, weighing.case, weighing.weighed.chosen
         destination, model = group.destinations[chosen], group.models[chosen]
         rates, uncached = group.rates[chosen], case.uncached[chosen]
@@ -226,7 +232,8 @@ class Router:
 
     def _adopt(self, rules: RoutingRules) -> None:
         scoring = make_policy(rules.policy, rules.parameters).scoring()
-        self._policy_name, self._scoring, self._rulebook = rules.policy, scoring, Rulebook(rules)
+        self._policy_name, self._parameters = rules.policy, rules.parameters
+        self._scoring, self._rulebook = scoring, Rulebook(rules)
 
     def _nowhere(self, request: Request, options: Options, account: Account | None, now: Seconds) -> Decision:
         """Nobody is left. Where the tenant's budget removed the last, it is told as its other limits are."""
@@ -260,15 +267,17 @@ class Router:
         if scoring.guards and 0 < len(case.fitting) < len(group.destinations):
             group = group.only(case.fitting)  # the others would push running requests out of their caches
             case = make_case(request, group, prompt, now)
-        terms = scoring.terms if request.qos is QosClass.INTERACTIVE else scoring.batch_terms
-        named = [(term.name, term.column(case)) for term in terms]
+        extra: tuple[Column, ...] = ()
         if rule is not None and rule.usd_per_hour is not None and scoring.in_milliseconds:
-            named.append(("price", price_column(group, case, rule.usd_per_hour)))
-        columns = [column for _, column in named]
-        totals = _summed(columns) if columns else [0.0] * len(group.destinations)
-        chosen = scoring.chooser.choose(case, totals, self._rng)
-        weighed = Weighed(self._policy_name, group.names, named, totals, case.hits, chosen)
-        return Weighing(request, group, prompt, case, weighed, shortlist)
+            extra = (("price", price_column(group, case, rule.usd_per_hour)),)
+        if not self.recordings.is_on:
+            weighed = weigh(case, Draw(self._policy_name, scoring, request.qos, extra, self._rng))
+            return Weighing(request, group, prompt, case, weighed, shortlist)
+        rejected = tuple(shortlist.options.rejected)
+        seed = self._rng.getrandbits(SEED_BITS)
+        setting = Setting(now, self._policy_name, self._parameters, request.qos, seed, extra, rejected)
+        weighed = weigh(case, Draw(self._policy_name, scoring, request.qos, extra, Random(seed)))
+        return Weighing(request, group, prompt, case, weighed, shortlist, recording=record(case, setting, weighed))
 
     def _split(self, request: Request, groups: Sequence[Group]) -> Group:
         """The target that this request falls to: by weight, and for one session always the same."""
@@ -289,14 +298,6 @@ class Router:
 
     def _release(self, reservation: ReservationId) -> Flight | None:
         return self._flights.pop(reservation, None) if self._ledger.release(reservation) else None
-
-
-def _summed(columns: Sequence[list[Milliseconds]]) -> list[Milliseconds]:
-    """Added up place by place, without a list for each step."""
-    totals: Iterable[Milliseconds] = columns[0]
-    for column in columns[1:]:
-        totals = map(add, totals, column)
-    return list(totals)
 
 
 def _over_limit(over: OverLimit, account: Account, now: Seconds) -> Decision:

@@ -1,9 +1,21 @@
-"""What a policy is made of: cost terms, one list for each kind of class, and a chooser."""
+"""What a policy is made of: cost terms, one list for each kind of class, and a chooser; and how they make a choice."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import add
+from random import Random
+from typing import TypeAlias
+
+import msgspec
 
 from kinference.core.choose import Chooser
-from kinference.core.cost import CostTerm
+from kinference.core.cost import Case, CostTerm
+from kinference.core.decision import Weighed
+from kinference.ids import Milliseconds
+from kinference.vocabulary import QosClass
+
+Column: TypeAlias = tuple[str, Sequence[Milliseconds]]
+"""A term by its name, and its milliseconds for each candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +32,34 @@ class Scoring:
     """Whoever would have to evict running requests for this one is left out while another has room."""
     in_milliseconds: bool = False
     """The terms are times: what a tenant's money is worth in time can be added."""
+
+
+class Draw(msgspec.Struct, frozen=True, gc=False):
+    """What a choice is made by, beside its candidates."""
+
+    policy: str
+    scoring: Scoring
+    qos: QosClass
+    extra: Sequence[Column]
+    """Columns that depend on more than the candidates."""
+    rng: Random
+
+
+def weigh(case: Case, draw: Draw) -> Weighed:
+    """Every term for every candidate, the sums, and the choice."""
+    scoring = draw.scoring
+    terms = scoring.terms if draw.qos is QosClass.INTERACTIVE else scoring.batch_terms
+    named: list[Column] = [(term.name, term.column(case)) for term in terms]
+    named += draw.extra
+    columns = [column for _, column in named]
+    totals = _summed(columns) if columns else [0.0] * len(case.destinations)
+    chosen = scoring.chooser.choose(case, totals, draw.rng)
+    return Weighed(draw.policy, case.names, named, totals, case.hits, chosen)
+
+
+def _summed(columns: Sequence[Sequence[Milliseconds]]) -> list[Milliseconds]:
+    """Added up place by place, without a list for each step."""
+    totals: Iterable[Milliseconds] = columns[0]
+    for column in columns[1:]:
+        totals = map(add, totals, column)
+    return list(totals)

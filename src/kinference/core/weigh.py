@@ -14,6 +14,7 @@ from kinference.core.limits import Account
 from kinference.core.prefix.hashing import BLOCK_BYTES, chain_seed, hash_prompt
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.prices import Price
+from kinference.core.recording import Recording
 from kinference.core.request import Request
 from kinference.ids import Milliseconds, Seconds
 
@@ -40,6 +41,8 @@ class Weighing(msgspec.Struct, frozen=True, eq=False, gc=False):
     shortlist: Shortlist
     account: Account | None = None
     """The tenant's, where it has limits."""
+    recording: Recording | None = None
+    """Where decisions are recorded."""
 
 
 def look_up(request: Request, group: Group, index: PrefixIndex) -> Prompt:

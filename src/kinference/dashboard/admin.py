@@ -28,6 +28,8 @@ class AdminSources:
     metrics: Metrics
     endpoints: Callable[[], Sequence[object]]
     """The live table of endpoints: anything msgspec can encode."""
+    recordings: Callable[[int], Sequence[object]]
+    """The newest N decisions with all that went into them, newest first; none unless they are recorded."""
     decisions: Callable[[int], Sequence[object]]
     """The newest N decisions, explained, newest first."""
     tenants: Callable[[], Sequence[object]]
@@ -53,6 +55,7 @@ class Admin:
             "/readyz": self._readyz,
             "/api/v1/endpoints": self._endpoints,
             "/api/v1/decisions": self._decisions,
+            "/api/v1/recordings": self._recordings,
             "/api/v1/tenants": self._tenants,
         }
 
@@ -107,11 +110,17 @@ class Admin:
         await self._json(exchange, {"tenants": self._sources.tenants()})
 
     async def _decisions(self, exchange: Exchange) -> None:
+        await self._newest(exchange, "decisions", self._sources.decisions)
+
+    async def _recordings(self, exchange: Exchange) -> None:
+        await self._newest(exchange, "recordings", self._sources.recordings)
+
+    async def _newest(self, exchange: Exchange, name: str, source: Callable[[int], Sequence[object]]) -> None:
         limit = _limit(exchange.query)
         if limit is None:
             await respond(exchange, 400, b"limit must be a whole number from 1; for example ?limit=20\n", _TEXT)
             return
-        await self._json(exchange, {"decisions": self._sources.decisions(limit)})
+        await self._json(exchange, {name: source(limit)})
 
     async def _json(self, exchange: Exchange, value: object) -> None:
         await respond(exchange, 200, msgspec.json.encode(value) + b"\n", _JSON)

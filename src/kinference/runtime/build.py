@@ -36,7 +36,7 @@ from kinference.runtime.followed_backends import FollowedBackends
 from kinference.runtime.planes import Plane
 from kinference.runtime.port_limits import grpc_limits, http_options
 from kinference.runtime.rules import apply, routing_rules
-from kinference.runtime.views import decision_views, endpoint_views, tenant_views
+from kinference.runtime.views import decision_views, endpoint_views, recording_views, tenant_views
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
 from kinference.wire.access import Access, Certificate, Token
 from kinference.wire.exchange import Handler, HttpServer
@@ -206,6 +206,7 @@ def build_admin(parts: Parts, control: Control | None, unready_reason: Callable[
         AdminSources(
             metrics=parts.metrics,
             endpoints=lambda: endpoint_views(parts.router, parts.clock.now()),
+            recordings=lambda limit: recording_views(parts.router, limit),
             decisions=lambda limit: decision_views(parts.desk, parts.router, limit),
             tenants=lambda: tenant_views(parts.router, parts.clock.now()),
             unready_reason=unready_reason,

@@ -145,5 +145,6 @@ def apply(config: Config, router: Router, fleet: Fleet, records: Mapping[ObjectR
     Raises ConfigError, and changes nothing, when the policy or a parameter is unknown.
     """
     router.reconfigure(routing_rules(config))
+    router.recordings.resize(config.routing.record)
     set_static_pools(fleet, {pool.ref: endpoint_specs(pool) for pool in config.pools})
     fleet.set_backends(backend_specs(config, records))

@@ -8,6 +8,7 @@ from kinference.core.decision import Explanation
 from kinference.core.fleet import Fleet
 from kinference.core.limits import Account
 from kinference.core.pick import Router
+from kinference.core.recording import Recording
 from kinference.ids import Seconds
 from kinference.picker.desk import Desk
 from kinference.picker.flow import Flow
@@ -21,6 +22,11 @@ def endpoint_views(router: Router, now: Seconds) -> Sequence[Mapping[str, object
 def decision_views(desk: Desk, router: Router, limit: int) -> Sequence[Mapping[str, object]]:
     """The newest decisions, each with everything that was weighed."""
     return [_decision_view(flow, router.explain(flow.decision)) for flow in desk.flows(limit)]
+
+
+def recording_views(router: Router, limit: int) -> Sequence[Recording]:
+    """The newest recorded decisions, as `kinference explain` reads them."""
+    return router.recordings.newest(limit)
 
 
 def _decision_view(flow: Flow, explanation: Explanation) -> Mapping[str, object]:

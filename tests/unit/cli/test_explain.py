@@ -2,10 +2,19 @@
 
 import json
 from pathlib import Path
+from random import Random
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kinference.cli import main
+from kinference.core.fleet import EndpointSpec, Fleet
+from kinference.core.pick import Router
+from kinference.core.policy import RoutingRules
+from kinference.core.request import Request
+from kinference.ids import Address, ObjectRef
+from kinference.vocabulary import Api
 
 CONFIG = """\
 pools:
@@ -50,3 +59,46 @@ def test_what_cannot_be_read_is_one_line(flags: list[str], tmp_path: Path, capsy
     (tmp_path / "config.yaml").write_text("pool: []")
     assert main(flags) == 1
     assert "config.yaml" in capsys.readouterr().err
+
+
+def recorded(tmp_path: Path, pick: str = "") -> str:
+    """A file as the admin port gives it; `pick` lies about the first one's."""
+    fleet, pool = Fleet(), ObjectRef("default", "p")
+    fleet.set_pool(pool, [EndpointSpec(pool, Address(f"{host}:1"), models=("m",)) for host in "ab"])
+    fleet.set_ready(pool, Address("a:1"), ready=True)
+    fleet.set_ready(pool, Address("b:1"), ready=True)
+    router = Router(fleet, RoutingRules(), Random(1))
+    router.recordings.resize(5)
+    for now in range(3):
+        router.decide(Request("m", Api.OPENAI_CHAT, (b"x" * 600,), 600), float(now))
+    first, *others = router.recordings.newest(5)
+    if pick:
+        first = replace(first, pick=pick)
+    path = tmp_path / "recordings.json"
+    path.write_bytes(msgspec.json.encode({"recordings": [first, *others]}))
+    return str(path)
+
+
+def test_a_recording_is_made_again_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--recording", recorded(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "3 of 3 decisions come out as they were made" in shown
+    assert shown.count("picked") == shown.count("next") == shown.count("the same pick") == 3
+
+
+def test_a_recording_that_comes_out_otherwise_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--recording", recorded(tmp_path, "elsewhere")]) == 1
+    assert "recorded was elsewhere" in capsys.readouterr().out
+    assert main(["explain", "--recording", recorded(tmp_path, "elsewhere"), "--json"]) == 1
+    assert [one["same"] for one in json.loads(capsys.readouterr().out)] == [False, True, True]
+
+
+def test_what_is_no_recording_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "r.json").write_text('{"no": "list"}')
+    assert main(["explain", "--recording", str(tmp_path / "r.json")]) == 1
+    assert "holds no recordings" in capsys.readouterr().err
+
+
+def test_a_request_needs_a_configuration(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", *flags[3:]]) == 2
+    assert "--request needs --config" in capsys.readouterr().err

@@ -53,6 +53,7 @@ def admin(unready: str | None = None, access: Access | None = None) -> Admin:
         AdminSources(
             metrics=metrics,
             endpoints=lambda: [{"address": "127.0.0.1:8000", "ready": True}],
+            recordings=lambda limit: [{"r": n} for n in range(limit)][:10],
             decisions=lambda limit: [{"n": n} for n in range(limit)][:100],
             tenants=lambda: [{"tenant": "acme"}],
             unready_reason=lambda: unready,
@@ -87,6 +88,13 @@ async def test_endpoints_are_json() -> None:
     assert msgspec.json.decode((await ask("/api/v1/endpoints")).sent) == {
         "endpoints": [{"address": "127.0.0.1:8000", "ready": True}]
     }
+
+
+async def test_recordings_are_as_many_as_asked() -> None:
+    assert msgspec.json.decode((await ask("/api/v1/recordings", "limit=2")).sent) == {
+        "recordings": [{"r": 0}, {"r": 1}]
+    }
+    assert (await ask("/api/v1/recordings", "limit=x")).status == 400
 
 
 @pytest.mark.parametrize(("query", "shown"), [("", 50), ("limit=3", 3), ("limit=999999", 100)])

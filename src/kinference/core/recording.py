@@ -1,0 +1,219 @@
+"""A decision's inputs as plain values, from which it can be made again: the same sums, the same draw, the same pick.
+
+What is recorded is what was weighed, once filters and limits had left the candidates; of the request itself there is
+nothing but counts. Numbers survive a trip through JSON to the last bit.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from operator import mul
+from random import Random
+
+import msgspec
+
+from kinference.core.cost import Case
+from kinference.core.decision import Rejected, Weighed
+from kinference.core.fleet import Endpoint, EndpointSpec
+from kinference.core.health import Circuit
+from kinference.core.ledger import UNLIMITED, Load
+from kinference.core.policies import make_policy
+from kinference.core.policy import TargetKind
+from kinference.core.rates import Line, PeakLatency, Rates, Typical
+from kinference.core.roster import Destination
+from kinference.core.scoring import Column, Draw, weigh
+from kinference.ids import Address, Milliseconds, ObjectRef, Seconds
+from kinference.vocabulary import QosClass
+
+CANDIDATES_MAX = 200_000
+"""Over all recordings that are kept: what bounds their memory in a large fleet."""
+_NOWHERE = ObjectRef("", "")
+
+
+class RecordedCandidate(msgspec.Struct, frozen=True):
+    """One destination, by everything that a policy reads of it."""
+
+    name: str
+    weight: int
+    base_ms: Milliseconds
+    ms_per_token: Milliseconds
+    error_ms: Milliseconds
+    hold_ms: Milliseconds
+    latency_ms: Milliseconds
+    failure_ratio: float
+    prefilling: int
+    waiting: int
+    resident: int
+    room: float | None
+    """None where there is no limit."""
+    kv_usage_ratio: float
+    cold_picked: int
+    ahead: float
+    beside: float
+    hit: int
+    uncached: int
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """One decision: what went in, and who was picked."""
+
+    at: Seconds
+    policy: str
+    parameters: Mapping[str, float]
+    qos: QosClass
+    seed: int
+    """Of the draws that this decision made."""
+    output_tokens: int
+    turn: int
+    key: str
+    """A number of 64 bits, which JSON's readers do not all keep."""
+    fitting: tuple[int, ...]
+    candidates: tuple[RecordedCandidate, ...]
+    extra: tuple[Column, ...]
+    """Columns that depend on more than the candidates: what a tenant's money is worth in time."""
+    rejected: tuple[Rejected, ...]
+    pick: str
+
+
+class Recordings:
+    """The last decisions, bounded by their number and by their candidates."""
+
+    def __init__(self) -> None:
+        self._limit = 0
+        self._kept: deque[Recording] = deque()
+        self._candidates = 0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is kept at all."""
+        return self._limit > 0
+
+    def resize(self, limit: int) -> None:
+        """Keep so many from now on; 0 keeps none."""
+        self._limit = limit
+        self._shrink()
+
+    def keep(self, recording: Recording) -> None:
+        """One more; the oldest make room."""
+        self._kept.append(recording)
+        self._candidates += len(recording.candidates)
+        self._shrink()
+
+    def newest(self, limit: int) -> tuple[Recording, ...]:
+        """The last ones, newest first."""
+        return tuple(self._kept)[: -limit - 1 : -1]
+
+    def _shrink(self) -> None:
+        while self._kept and (len(self._kept) > self._limit or self._candidates > CANDIDATES_MAX):
+            self._candidates -= len(self._kept.popleft().candidates)
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """What a decision was made with beside its candidates."""
+
+    at: Seconds
+    policy: str
+    parameters: Mapping[str, float]
+    qos: QosClass
+    seed: int
+    extra: tuple[Column, ...]
+    rejected: tuple[Rejected, ...]
+
+
+def record(case: Case, setting: Setting, weighed: Weighed) -> Recording:
+    """The values as they are now; nothing of what changes later is kept hold of."""
+    return Recording(
+        at=setting.at,
+        policy=setting.policy,
+        parameters=setting.parameters,
+        qos=setting.qos,
+        seed=setting.seed,
+        output_tokens=case.output_tokens,
+        turn=case.turn,
+        key=str(case.key),
+        fitting=tuple(case.fitting),
+        candidates=tuple(_candidate(case, place) for place in range(len(case.names))),
+        extra=setting.extra,
+        rejected=setting.rejected,
+        pick=weighed.names[weighed.chosen],
+    )
+
+
+def replay(recording: Recording) -> Weighed:
+    """Make the decision again. Raises ConfigError when its policy or a parameter is not known here."""
+    scoring = make_policy(recording.policy, recording.parameters).scoring()
+    rng = Random(recording.seed)
+    return weigh(_case(recording), Draw(recording.policy, scoring, recording.qos, recording.extra, rng))
+
+
+def _candidate(case: Case, place: int) -> RecordedCandidate:
+    rates, load, destination = case.rates[place], case.loads[place], case.destinations[place]
+    return RecordedCandidate(
+        name=case.names[place],
+        weight=destination.weight,
+        base_ms=rates.line.base_ms,
+        ms_per_token=rates.line.ms_per_token,
+        error_ms=rates.error_ms,
+        hold_ms=rates.hold_ms,
+        latency_ms=destination.latency.ms,
+        failure_ratio=case.circuits[place].failure_ratio,
+        prefilling=load.prefilling,
+        waiting=load.waiting,
+        resident=load.resident,
+        room=None if load.room == UNLIMITED else load.room,
+        kv_usage_ratio=load.kv_usage_ratio,
+        cold_picked=destination.cold_picked,
+        ahead=case.ahead[place],
+        beside=case.beside[place],
+        hit=case.hits[place],
+        uncached=case.uncached[place],
+    )
+
+
+def _case(recording: Recording) -> Case:
+    candidates = recording.candidates
+    destinations = [_destination(one) for one in candidates]
+    lines = [Line(one.base_ms, one.ms_per_token) for one in candidates]
+    slopes, uncached = [line.ms_per_token for line in lines], [one.uncached for one in candidates]
+    return Case(
+        destinations=destinations,
+        names=[one.name for one in candidates],
+        rates=[_rates(one, line) for one, line in zip(candidates, lines, strict=True)],
+        loads=[destination.load for destination in destinations],
+        circuits=[destination.circuit for destination in destinations],
+        lines=lines,
+        slopes=slopes,
+        ahead=[one.ahead for one in candidates],
+        beside=[one.beside for one in candidates],
+        hits=[one.hit for one in candidates],
+        uncached=uncached,
+        work=list(map(mul, slopes, uncached)),
+        output_tokens=recording.output_tokens,
+        fitting=recording.fitting,
+        turn=recording.turn,
+        key=int(recording.key),
+    )
+
+
+def _rates(one: RecordedCandidate, line: Line) -> Rates:
+    return Rates(Typical(), line, error_ms=one.error_ms, hold_ms=one.hold_ms)
+
+
+def _destination(one: RecordedCandidate) -> Destination:
+    load = Load(
+        prefilling=one.prefilling,
+        waiting=one.waiting,
+        resident=one.resident,
+        room=UNLIMITED if one.room is None else one.room,
+        kv_usage_ratio=one.kv_usage_ratio,
+    )
+    endpoint = Endpoint(EndpointSpec(_NOWHERE, Address(one.name), weight=one.weight), 0, 0)
+    return Destination(
+        TargetKind.POOL,
+        _NOWHERE,
+        one.name,
+        endpoint,
+        load=load,
+        circuit=Circuit(failure_ratio=one.failure_ratio),
+        cold_picked=one.cold_picked,
+        latency=PeakLatency(one.latency_ms),
+    )
