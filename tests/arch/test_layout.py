@@ -18,7 +18,6 @@ DECLARATIONS = {
     "shapes/ir.py": "a request's values, read and written by each API's own module",
     "shapes/answers.py": "an answer's values, likewise",
     "shapes/dialects.py": "Protocols of what each API brings to translation",
-    "core/scoring.py": "what a policy is made of, fields only",
     "conformance/cases/abort.py": "cases, held against our server and against its mutants by tests/conformance",
     "conformance/cases/budget.py": "cases, held against our server and against its mutants by tests/conformance",
     "conformance/cases/flow.py": "cases, held against our server and against its mutants by tests/conformance",
