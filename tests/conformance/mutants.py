@@ -151,6 +151,17 @@ def takes_one_push_at_a_time(patch: MonkeyPatch) -> None:
     patch.setattr(PickerMethods, "push_body", push_body)
 
 
+def picks_when_no_push_is_under_way(patch: MonkeyPatch) -> None:
+    right = PickerMethods.pick
+
+    async def pick(self: PickerMethods, call: Call) -> None:
+        while any(body.state is bodies.State.OPEN for body in self._desk._bodies._live.values()):  # noqa: ASYNC110 - a fault
+            await asyncio.sleep(0.01)
+        await right(self, call)
+
+    patch.setattr(PickerMethods, "pick", pick)
+
+
 def loses_the_tail(patch: MonkeyPatch) -> None:
     patch.setattr(Pieces, "pieces", lambda self: tuple(self._pieces))
 
@@ -370,6 +381,7 @@ MUTANTS = (
     Mutant("a partial body has an id", "push.a-push-that-has-not-ended-has-no-answer", takes_the_first_chunk_for_the_body),
     Mutant("garbage is an empty chunk", "push.what-is-no-chunk-is-invalid", reads_garbage_as_an_empty_message),
     Mutant("garbage is an empty Pick", "report.what-is-no-report-is-invalid", reads_garbage_as_an_empty_message),
+    Mutant("a push under way blocks every pick", "flow.a-flood-of-tiny-chunks-holds-up-nothing-else", picks_when_no_push_is_under_way, carrier="grpcio"),
     Mutant("one slow push blocks all others", "flow.a-stalled-pull-and-a-slow-push-hold-up-nothing-else", takes_one_push_at_a_time, carrier="grpcio"),
     Mutant("small chunks are lost", "push.chunks-of-one-byte-are-a-body-like-any", loses_the_tail),
     Mutant("total_bytes counts chunks", "push.a-half-close-completes-the-body", counts_chunks_for_bytes),

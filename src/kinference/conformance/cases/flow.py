@@ -14,6 +14,7 @@ from kinference.conformance.message import decode, encode
 from kinference.conformance.target import LARGE_BODY, MIB, MODEL
 
 IN_FLIGHT = 100
+ROUNDS, TINY_CHUNKS = 5, 1000
 HEALTH = "/grpc.health.v1.Health/Check"
 SERVING = 1
 GZIP = "gzip"
@@ -70,6 +71,29 @@ async def a_stalled_pull_and_a_slow_push_hold_up_nothing_else(probe: Probe) -> N
     stalled.cancel()
     for call in slow:
         call.cancel()
+
+
+@case("E2", needs=(MODEL,))
+async def a_flood_of_tiny_chunks_holds_up_nothing_else(probe: Probe) -> None:
+    """Each Pick comes behind bytes of the flood on its own connection, and is answered while the flood goes on."""
+    body, byte = probe.chat(), framed(encode({1: b"x"}))
+    async with probe.raw() as connection:
+        flood = connection.call("PushBody")
+        for _ in range(ROUNDS):
+            for _ in range(TINY_CHUNKS):
+                connection.send(flood, byte, end=False)
+            stream = connection.call("PushBody", declared(len(body)))
+            connection.send(stream, framed(encode({1: body})), end=True)
+            stream_id, _ = probe.client.pushed(bytes((await connection.finished(stream)).data[5:]))
+            stream = connection.call("Pick")
+            connection.send(stream, framed(encode({1: stream_id, 5: probe.target.names.tenant.encode()})), end=True)
+            answer = await connection.finished(stream)
+            expect_equal(answer.grpc_status, 0, "the status of a Pick beside the flood")
+            probe.client.issued.response_ids.add(message.number(decode(bytes(answer.data[5:])), 3))
+            expect(not connection.answer(flood).is_over, "the flood was ended by the server")
+        connection.send(flood, b"", end=True)
+        _, total = probe.client.pushed(bytes((await connection.finished(flood)).data[5:]))
+    expect_equal(total, ROUNDS * TINY_CHUNKS, "total_bytes of the flood")
 
 
 @case("E3", needs=(MODEL,))
