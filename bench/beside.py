@@ -18,7 +18,7 @@ from picker import served  # type: ignore[import-not-found] # the script beside 
 
 from kinference.conformance.case import chat
 from kinference.conformance.http2 import RawConnection, framed, raw_connection
-from kinference.conformance.message import decode, encode, number
+from kinference.conformance.message import Fields, decode, encode, number
 from kinference.conformance.target import MIB, Target
 
 WINDOW = 4096
@@ -35,10 +35,10 @@ def nothing() -> None:
     pass
 
 
-async def unary(connection: RawConnection, method: str, message: bytes) -> dict[int, object]:
+async def unary(connection: RawConnection, method: str, message: bytes) -> Fields:
     stream = connection.call(method)
     connection.send(stream, framed(message), end=True)
-    return decode(bytes((await connection.finished(stream)).data[5:]))  # type: ignore[return-value] # numbers and octets
+    return decode(bytes((await connection.finished(stream)).data[5:]))
 
 
 async def push(connection: RawConnection, body: bytes) -> int:
