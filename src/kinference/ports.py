@@ -189,6 +189,10 @@ class UpstreamAnswer(Protocol):
     def status(self) -> int: ...
     @property
     def headers(self) -> Headers: ...
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next chunk, or the end, is known to be there: reading on does not wait."""
+        ...
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Body bytes, transfer coding removed, content coding left alone.

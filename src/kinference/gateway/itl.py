@@ -16,9 +16,9 @@ class InterTokenGaps:
         self._counts = [0] * (len(EDGES_MS) + 1)
         self._any = False
 
-    def add(self, gap_ms: Milliseconds) -> None:
-        """One gap between two chunks."""
-        self._counts[bisect_left(EDGES_MS, gap_ms)] += 1
+    def add(self, gap_ms: Milliseconds, times: int = 1) -> None:
+        """A gap between two chunks, so many times."""
+        self._counts[bisect_left(EDGES_MS, gap_ms)] += times
         self._any = True
 
     def counts(self) -> tuple[int, ...]:

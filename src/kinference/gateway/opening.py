@@ -15,6 +15,7 @@ from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import Seconds
 from kinference.ports import Headers, UpstreamAnswer
 from kinference.shapes.answers import Failed
+from kinference.shapes.dialects import Reader
 from kinference.shapes.sse import Event, EventTooLong
 from kinference.shapes.translate import DESTINATIONS
 from kinference.vocabulary import Api
@@ -59,6 +60,10 @@ class Opening(UpstreamAnswer):
     def headers(self) -> Headers:
         return self._headers
 
+    @property
+    def is_ready(self) -> bool:
+        return bool(self._held) or (self._coming is None and self._answer.is_ready)
+
     async def chunks(self) -> AsyncIterator[bytes]:
         for chunk in self._held:
             yield chunk
@@ -68,8 +73,11 @@ class Opening(UpstreamAnswer):
             for piece in self._plain(late or b""):
                 yield piece
         async for chunk in self._chunks:
-            for piece in self._plain(chunk):
-                yield piece
+            if self._is_first or self._inflater is not None:
+                for piece in self._plain(chunk):
+                    yield piece
+            else:
+                yield chunk
 
     async def close(self) -> None:
         coming, self._coming = self._coming, None
@@ -81,7 +89,8 @@ class Opening(UpstreamAnswer):
 
     async def begin(self) -> None:
         """Wait for the first chunk of an answer in one piece. Raises what `chunks` raises."""
-        self._hold(await self._next())
+        if not self._answer.is_ready:
+            self._hold(await self._next())
 
     async def first_event(self, api: Api, patience: Seconds) -> Event | None:
         """The first event of a stream; None when it stays silent for so long, or says too much before one. Raises
@@ -89,18 +98,20 @@ class Opening(UpstreamAnswer):
         """
         reader, held = DESTINATIONS[api].reader(), 0
         while held < HELD_MAX:
-            self._coming = asyncio.create_task(self._next())
-            done, _ = await asyncio.wait((self._coming,), timeout=patience)
-            if not done:
-                return None
-            chunk, self._coming = self._coming.result(), None
+            if self._answer.is_ready:
+                chunk = await self._next()
+            else:
+                self._coming = asyncio.create_task(self._next())
+                done, _ = await asyncio.wait((self._coming,), timeout=patience)
+                if not done:
+                    return None
+                chunk, self._coming = self._coming.result(), None
             try:
-                events = [event for piece in self._hold(chunk) for event in reader.feed(piece)]
-                tail = reader.tail() if chunk is None else None
+                first = _first_in(reader, self._hold(chunk))
+                if first is None and chunk is None:
+                    first = _telling(reader.tail())
             except EventTooLong as error:
                 raise UpstreamCut(str(error)) from error
-            found = (*events, tail) if tail is not None else events
-            first: Event | None = next((event for event in found if event.data or event.event), None)
             if first is not None:
                 return first
             if chunk is None:
@@ -136,6 +147,21 @@ class Opening(UpstreamAnswer):
             if piece:
                 yield piece
             chunk = self._inflater.unconsumed_tail
+
+
+def _first_in(reader: Reader, pieces: list[bytes]) -> Event | None:
+    """The first event that says something. What comes after it need not be taken apart for that."""
+    for piece in pieces:
+        cut = piece.find(b"\n\n") + 2
+        for part in (piece[:cut], piece[cut:]) if cut > 1 else (piece,):
+            for event in reader.feed(part):
+                if _telling(event) is not None:
+                    return event
+    return None
+
+
+def _telling(event: Event | None) -> Event | None:
+    return event if event is not None and (event.data or event.event) else None
 
 
 def error_in(event: Event, api: Api) -> ErrorAnswer | None:

@@ -23,6 +23,7 @@ UNARY_KEPT_MAX = 8 * 1024 * 1024
 """A longer unary answer is relayed without reading its usage."""
 BYTES_PER_TOKEN = 4
 """For estimates, where the destination counted nothing."""
+_EVENT_END = b"\n\n"
 _EVENT_ENDS = (b"\n\n", b"\n\r\n", b"\r\r")
 _END_BYTES_MAX = 3
 
@@ -131,28 +132,49 @@ class EventPassage:
         self._gaps = InterTokenGaps()
         self._token_at: Seconds | None = None
         self._events = 0
-        self._sent_end = b"\n\n"  # a stream begins as if after an event
+        self._sent_end = _EVENT_END  # a stream begins as if after an event
 
     def feed(self, chunk: bytes, now: Seconds) -> bytes:
+        skimmed = self._skimmed(chunk, now)
+        if skimmed == len(chunk):
+            self._sent_end = _EVENT_END
+            return chunk
         try:
-            events = self._reader.feed(chunk)
+            events = self._reader.feed(chunk[skimmed:] if skimmed else chunk)
         except EventTooLong as error:
             raise UpstreamCut(str(error)) from error
         kinds = self._watched(events, now)
         if self._hide_usage:
-            return b"".join(event.raw for event, kind in zip(events, kinds, strict=True) if kind is not Kind.USAGE)
+            shown = [event.raw for event, kind in zip(events, kinds, strict=True) if kind is not Kind.USAGE]
+            return b"".join((chunk[:skimmed], *shown))
         self._sent_end = (chunk if len(chunk) >= _END_BYTES_MAX else self._sent_end + chunk)[-_END_BYTES_MAX:]
         return chunk
+
+    def _skimmed(self, chunk: bytes, now: Seconds) -> int:
+        """Take note of the ordinary events that lead a chunk. Returns how many bytes of it they are."""
+        if not self._reader.is_between_events:
+            return 0
+        size, events, contents = self._watcher.skim(chunk)
+        self._events += events
+        if contents:
+            self._time(contents, now)
+        return size
 
     def _watched(self, events: Sequence[Event], now: Seconds) -> Sequence[Kind]:
         """Take note of what a chunk completed."""
         kinds = [self._watcher.watch(event) for event in events]
         self._events += len([event for event in events if event.data])
-        for _ in range(kinds.count(Kind.CONTENT)):
-            if self._token_at is not None:
-                self._gaps.add((now - self._token_at) * 1000)
-            self._token_at = now
+        if contents := kinds.count(Kind.CONTENT):
+            self._time(contents, now)
         return kinds
+
+    def _time(self, contents: int, now: Seconds) -> None:
+        """So many events with content came at once."""
+        if self._token_at is not None:
+            self._gaps.add((now - self._token_at) * 1000)
+        if contents > 1:
+            self._gaps.add(0.0, contents - 1)
+        self._token_at = now
 
     def close(self) -> bytes:
         tail = self._reader.tail()

@@ -41,6 +41,11 @@ class SseReader:
         self._at_start = True
         self._after_cr = False  # the last event ended in CR: a LF that comes next still belongs to it
 
+    @property
+    def is_between_events(self) -> bool:
+        """Whether what is fed next begins an event."""
+        return not self._buffer and not self._after_cr
+
     def feed(self, chunk: bytes) -> list[Event]:
         """Every event that this chunk completes. Raises EventTooLong."""
         if not chunk:

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from kinference.shapes.scan import BadBody, decode
+from kinference.shapes.skim import NOTHING, WRITTEN, Skimmed, skim
 from kinference.shapes.sse import Event
 from kinference.shapes.usage import Usage, UsageReader
 from kinference.vocabulary import Api
@@ -58,7 +59,6 @@ _DONE: Final = b"[DONE]"
 
 _CONTENT: Final = b'"content":"'
 _CONTENT_LENGTH: Final = len(_CONTENT)
-_WRITTEN = re.compile(rb'"(?:content|text|reasoning|reasoning_content|refusal|arguments|name|data)"\s*:\s*"(?!")')
 _FINISHED = re.compile(rb'"finish_reason"\s*:\s*"')
 _ENDED = re.compile(rb'"(?:finishReason|blockReason)"\s*:\s*"(?!")')
 _STOPPED = re.compile(rb'"stop_reason"\s*:\s*"')
@@ -77,6 +77,7 @@ class StreamWatcher:
             Api.OPENAI_RESPONSES: self._responses,
             Api.GEMINI: self._gemini,
         }.get(api, self._chat)
+        self._can_skim = self._look == self._chat
         self._usage = UsageReader(api)
         self.content_events = 0
         """How many events carried content: an estimate of the tokens when no usage comes."""
@@ -89,6 +90,14 @@ class StreamWatcher:
     def usage(self) -> Usage | None:
         """The usage reported so far."""
         return self._usage.usage
+
+    def skim(self, chunk: bytes) -> Skimmed:
+        """Take note of the ordinary events that lead a chunk, as far as this API's streams can be skimmed."""
+        if not self._can_skim:
+            return NOTHING
+        skimmed = skim(chunk)
+        self.content_events += skimmed.contents
+        return skimmed
 
     def watch(self, event: Event) -> Kind:
         """Take note of one event."""
@@ -121,7 +130,7 @@ class StreamWatcher:
         begin = data.find(_CONTENT)  # as nearly all engines write it; if not, there may be some all the same
         if begin >= 0 and not data.startswith(b'"', begin + _CONTENT_LENGTH):
             return Kind.CONTENT
-        return Kind.CONTENT if _WRITTEN.search(data) else Kind.OTHER
+        return Kind.CONTENT if WRITTEN.search(data) else Kind.OTHER
 
     def _anthropic(self, event: Event) -> Kind:
         name = event.event or _type(event.data)
@@ -142,7 +151,7 @@ class StreamWatcher:
         if _ENDED.search(data):
             self.is_complete = True
         self._usage.read(data)
-        return Kind.CONTENT if _WRITTEN.search(data) or b'"functionCall"' in data else Kind.OTHER
+        return Kind.CONTENT if WRITTEN.search(data) or b'"functionCall"' in data else Kind.OTHER
 
     def _responses(self, event: Event) -> Kind:
         name = event.event or _type(event.data)

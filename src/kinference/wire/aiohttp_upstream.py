@@ -88,6 +88,10 @@ class _AiohttpAnswer(UpstreamAnswer):
     def headers(self) -> Headers:
         return self._headers
 
+    @property
+    def is_ready(self) -> bool:
+        return False  # the library does not tell
+
     async def chunks(self) -> AsyncIterator[bytes]:
         content = self._response.content
         while True:

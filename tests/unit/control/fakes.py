@@ -11,6 +11,8 @@ from kinference.ports import Headers, UpstreamRequest
 class Answer:
     """One answer of the outside."""
 
+    is_ready = False
+
     status: int
     content: bytes = b"{}"
     headers: Headers = ()

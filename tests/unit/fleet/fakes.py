@@ -28,6 +28,7 @@ class ManualClock:
 
 @dataclass
 class FakeAnswer:
+    is_ready = False
     status: int
     body: bytes = b""
     headers: Headers = ()

@@ -99,6 +99,8 @@ class FakeExchange:
 class FakeAnswer:
     """What a destination answers. A chunk that is an error is raised in its place."""
 
+    is_ready = False
+
     def __init__(
         self, status: int = 200, headers: Headers = JSON, chunks: Sequence[bytes | KinferenceError] = (b"{}",)
     ) -> None:

@@ -156,3 +156,27 @@ def test_an_error_that_is_no_body_of_its_own_is_put_into_one() -> None:
 def test_what_merely_speaks_of_errors_is_none() -> None:
     assert error_in(Event("", b'{"choices":[{"delta":{"content":"an error"}}]}', b"an error"), CHAT) is None
     assert error_in(Event("", b'{"choices":[]}', b"{}"), CHAT) is None
+
+
+class ReadyAnswer(FakeAnswer):
+    """Has all of itself at hand."""
+
+    is_ready = True
+
+
+async def test_what_is_there_is_looked_at_without_a_task_and_no_further_than_its_first_event() -> None:
+    broken = FIRST + b"data: " + b"x" * 100
+    opening = Opening(ReadyAnswer(200, EVENTS, (b": hi\n\n", broken)), is_read=False)
+    before = asyncio.all_tasks()
+    event = await opening.first_event(CHAT, 1.0)
+    assert asyncio.all_tasks() == before
+    assert event is not None
+    assert event.data == FIRST[6:-2]
+    assert opening.is_ready
+    assert await rest_of(opening) == b": hi\n\n" + broken
+
+
+async def test_an_answer_in_one_piece_that_is_there_need_not_be_waited_for() -> None:
+    opening = Opening(ReadyAnswer(200, JSON, (b"{}", b"{}")), is_read=False)
+    await opening.begin()
+    assert await rest_of(opening) == b"{}{}"

@@ -172,3 +172,21 @@ def test_embeddings_complete_no_tokens() -> None:
     passage = PlainPassage(Api.OPENAI_EMBEDDINGS)
     passage.feed(b"x" * 8, 0.0)
     assert passage.estimated_tokens() == 0
+
+
+WORD = b'data: {"choices":[{"delta":{"content":"hi"},"finish_reason":null}]}\n\n'
+TOLD = b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":7}}\n\n'
+WHOLE = WORD * 5 + b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n' + TOLD + b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("hide_usage", [False, True])
+@pytest.mark.parametrize("size", [1, 7, len(WORD), 3 * len(WORD) + 4, len(WHOLE)])
+def test_events_are_accounted_for_alike_however_many_come_at_once(size: int, *, hide_usage: bool) -> None:
+    passage = EventPassage(Api.OPENAI_CHAT, hide_usage=hide_usage)
+    sent = b"".join(passage.feed(WHOLE[start : start + size], 1.0) for start in range(0, len(WHOLE), size))
+    assert sent + passage.close() == (WHOLE.replace(TOLD, b"") if hide_usage else WHOLE)
+    usage = passage.usage()
+    assert usage is not None
+    assert (usage.prompt_tokens, usage.completion_tokens, passage.estimated_tokens()) == (3, 7, 5)
+    assert passage.gaps()[0] == 4
+    assert passage.is_whole(cut=True)

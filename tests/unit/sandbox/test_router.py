@@ -19,6 +19,8 @@ CHAT, EMBEDDINGS = "/v1/chat/completions", "/v1/embeddings"
 class Upstream:
     """Answers with pieces; an error among them breaks the answer off, an error alone comes before it."""
 
+    is_ready = False
+
     def __init__(self, *pieces: bytes | KinferenceError, status: int = 200, headers: Headers = ()) -> None:
         self.pieces, self.status, self.headers = pieces, status, headers
         self.asked: list[UpstreamRequest] = []

@@ -121,6 +121,10 @@ class _Http1Answer(UpstreamAnswer):
     def headers(self) -> Headers:
         return self._headers
 
+    @property
+    def is_ready(self) -> bool:
+        return self._link is None or self._link.reply.is_complete or bool(self._link.reply.pieces)
+
     async def chunks(self) -> AsyncIterator[bytes]:
         while (link := self._link) is not None:
             if chunk := link.take():

@@ -1,0 +1,93 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kinference.shapes.skim import NOTHING, Skimmed, skim
+from kinference.shapes.sse import SseReader
+from kinference.shapes.watch import Kind, StreamWatcher
+from kinference.vocabulary import Api
+
+
+def event(delta: object, **fields: object) -> bytes:
+    chunk = {"id": "1", "choices": [{"index": 0, "delta": delta, "finish_reason": None} | fields]}
+    return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
+
+
+HI, EMPTY, CALL = event({"content": "hi"}), event({"content": ""}), event({"tool_calls": [{"function": {"name": "f"}}]})
+STOP = event({}, finish_reason="stop")
+USAGE = b'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n'
+ERROR = b'data: {"error":{"message":"boom"}}\n\n'
+DONE = b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    ("chunk", "events", "contents"),
+    [
+        (HI, 1, 1),
+        (HI * 3, 3, 3),
+        (EMPTY + HI + EMPTY, 3, 1),
+        (event({"role": "assistant"}) + CALL, 2, 1),
+        (event({"reasoning_content": "hm"}), 1, 1),
+        (HI.replace(b'"content":"', b'"content": "'), 1, 1),
+        (HI.replace(b"}]}", b'}],"usage":null}'), 1, 1),
+        (event({"content": 'data: [DON\\"'}), 1, 1),
+    ],
+)
+def test_ordinary_events_are_counted(chunk: bytes, events: int, contents: int) -> None:
+    assert skim(chunk) == Skimmed(len(chunk), events, contents)
+
+
+@pytest.mark.parametrize("rest", [STOP, USAGE, ERROR, DONE, b"data: \n\n", HI[:20], b"data: x\n"])
+def test_what_tells_more_is_left_to_be_read(rest: bytes) -> None:
+    assert skim(HI + EMPTY + rest) == Skimmed(len(HI + EMPTY), 2, 1)
+    assert skim(rest) == NOTHING
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        b"",
+        b"\n\n",
+        b"\n" + HI,
+        HI.replace(b"\n", b"\r\n"),
+        HI + b"\n" + HI,
+        b"event: x\n" + HI,
+        HI + b": comment\n\n",
+        b"data: a\ndata: b\n\n",
+        b"data:x\n\n",
+        b"\xef\xbb\xbf" + HI,
+    ],
+)
+def test_events_of_another_form_are_not_skimmed(chunk: bytes) -> None:
+    assert skim(chunk) == NOTHING
+
+
+PARTS = (
+    HI,
+    EMPTY,
+    CALL,
+    STOP,
+    USAGE,
+    ERROR,
+    DONE,
+    b": ping\n\n",
+    b"data: \n\n",
+    b"\n",
+    b"data: a\ndata: b\n\n",
+    HI[:30],
+)
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=8))
+def test_skimming_counts_what_reading_does(parts: list[bytes]) -> None:
+    chunk = b"".join(parts)
+    skimmed = skim(chunk)
+    watcher = StreamWatcher(Api.OPENAI_CHAT)
+    kinds = [watcher.watch(one) for one in SseReader().feed(chunk[: skimmed.size])]
+    assert (len(kinds), kinds.count(Kind.CONTENT)) == (skimmed.events, skimmed.contents)
+    assert set(kinds) <= {Kind.CONTENT, Kind.OTHER}
+    assert not watcher.is_complete
+    assert not watcher.is_failed
+    assert watcher.usage is None
