@@ -45,7 +45,8 @@ class SandboxRouter:
         """Answer one request."""
         pattern = pattern_of(exchange.method, exchange.path)
         if pattern is None:
-            await _refuse(exchange, 403, "connection not allowed by policy")
+            refusal = msgspec.json.encode({"error": "connection not allowed by policy"})
+            await respond(exchange, 403, refusal, _JSON, (b"connection", b"close"))
         elif self._table.is_empty:
             hint = "run: kinference route set --help"
             await _refuse(exchange, 503, "cluster inference is not configured", hint)

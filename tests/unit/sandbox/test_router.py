@@ -63,6 +63,11 @@ async def test_f46_what_is_no_inference_is_not_allowed() -> None:
     assert await refusal(Upstream(), "/v1/files") == (403, "connection not allowed by policy")
 
 
+async def test_f47_what_is_not_allowed_ends_the_connection() -> None:
+    assert (await ask(Upstream(), "/v1/files")).answered[b"connection"] == b"close"
+    assert b"connection" not in (await ask(Upstream(b"{}"))).answered
+
+
 async def test_f48_without_routes_nothing_is_configured() -> None:
     assert await refusal(Upstream(), routes=()) == (503, "cluster inference is not configured")
 

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from kinference.runtime.clock import SystemClock
+from kinference.runtime.wires import Wire, http_upstream
 from kinference.sandbox.authority import HOST, Authority
+from kinference.sandbox.router import SandboxRouter
+from kinference.sandbox.routes import RouteTable, SandboxRoute
 from kinference.sandbox.tunnel import HEAD_BYTES_MAX, Tunnels, is_ours
 from kinference.wire.exchange import Exchange, respond
 from kinference.wire.http_server import OwnHttpServer
@@ -114,3 +117,57 @@ async def test_a_client_that_does_not_trust_us_does_no_harm(proxy: Proxy) -> Non
 @pytest.mark.parametrize("name", [b"inference.local", b"INFERENCE.Local"])
 def test_the_name_is_known_in_any_case(name: bytes) -> None:
     assert is_ours(b"CONNECT " + name + b":443 HTTP/1.1\r\n\r\n")
+
+
+@pytest.fixture
+async def routed(tmp_path: Path) -> AsyncIterator[Proxy]:
+    """Tunnels to a sandbox's own router, whose only route is a mock."""
+    route = SandboxRoute("inference.local", "mock://x", ("openai_chat_completions",), "k", "m", "openai")
+    async with http_upstream(Wire.OWN) as upstream:
+        server = OwnHttpServer(SandboxRouter(RouteTable([route]), upstream).handle, SystemClock())
+        await server.start_unix(str(tmp_path / "http"))
+        authority = Authority()
+        tunnels = Tunnels(authority.server_context(), tmp_path / "http")
+        port = await tunnels.start("127.0.0.1", 0)
+        yield Proxy(port, ssl.create_default_context(cadata=authority.pem().decode()))
+        tunnels.close()
+        await server.close()
+
+
+def chat(*fields: str, body: bytes = b"{}") -> bytes:
+    head = ["POST /v1/chat/completions HTTP/1.1", f"host: {HOST}", *fields, "", ""]
+    return "\r\n".join(head).encode() + body
+
+
+async def answer_to(proxy: Proxy, *sent: bytes) -> bytes:
+    """Everything that comes back until the other side ends the connection."""
+    reader, writer = await proxy.tunnel()
+    writer.write(b"".join(sent))
+    async with asyncio.timeout(20):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+async def test_f47_an_unknown_path_ends_a_connection_that_served_well_before(routed: Proxy) -> None:
+    unknown = f"GET /v1/files HTTP/1.1\r\nhost: {HOST}\r\n\r\n".encode()
+    answer = await answer_to(routed, chat("content-length: 2"), unknown, chat("content-length: 2"))
+    assert answer.count(b"HTTP/1.1 200 ") == 1
+    assert answer.count(b"HTTP/1.1 403 ") == 1
+    assert answer.count(b"HTTP/1.1 ") == 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ("content-length: 2", "content-length: 3"),
+        ("content-length: two",),
+        ("content-length: 2", "transfer-encoding: chunked"),
+        ("transfer-encoding: chunkedx",),
+        ("content-length: 2", "content-length: 2"),  # the original took it; RFC 9110 8.6 lets either be done
+    ],
+)
+async def test_f54_framing_that_can_be_read_in_two_ways_is_refused(routed: Proxy, fields: tuple[str, ...]) -> None:
+    answer = await answer_to(routed, chat(*fields))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1

@@ -49,6 +49,10 @@ class Line(Protocol):
         ...
 
 
+CLOSE = (b"connection", b"close")
+"""The field by which a handler ends the connection with its answer."""
+
+
 class Http1Exchange(OwnExchange):
     """A request and its answer. `receive`, `end_body` and `break_body` are called by the connection."""
 
@@ -100,6 +104,7 @@ class Http1Exchange(OwnExchange):
         self._is_chunked = not is_framed and self._is_http_1_1
         # A body left unread would be taken for the next request; without framing the connection's end is the answer's.
         self.must_close |= self._line.is_draining or not self.is_received or not (is_framed or self._is_chunked)
+        self.must_close |= CLOSE in headers
         head = answers.head(status, headers, self._own_fields(headers))
         self.is_started = True
         self._line.send(head)
@@ -110,7 +115,7 @@ class Http1Exchange(OwnExchange):
             own += b"server: kinference\r\n"
         if self._is_chunked:
             own += b"transfer-encoding: chunked\r\n"
-        if self.must_close:
+        if self.must_close and CLOSE not in headers:
             own += b"connection: close\r\n"
         elif not self._is_http_1_1:
             own += b"connection: keep-alive\r\n"

@@ -105,8 +105,16 @@ class Http2Exchange(OwnExchange):
 
 
 def answer_head(status: int, headers: Headers) -> bytes:
-    """The header block of an answer. Raises ValueError for a line break inside a field."""
+    """The header block of an answer, without what is about connections (RFC 9113 8.2.2).
+
+    Raises ValueError for a line break inside a field.
+    """
     for name, value in headers:
         if b"\n" in value or b"\r" in value or b"\n" in name or b"\r" in name:
             raise ValueError("a header field with a line break inside")
-    return b"".join([literal(b":status", b"%d" % status), *[literal(name, value) for name, value in headers]])
+    return b"".join(
+        [
+            literal(b":status", b"%d" % status),
+            *[literal(name, value) for name, value in headers if name != b"connection"],
+        ]
+    )

@@ -219,3 +219,11 @@ async def test_a_cancelled_answer_is_broken_off_where_it_has_begun(starts: bool)
         await exchange.start(200, ())
     exchange.break_off()
     assert (line.is_reset, line.is_closed) == (starts, not starts)
+
+
+async def test_a_handler_may_end_the_connection_with_its_answer() -> None:
+    line = NotedLine()
+    exchange = exchange_on(line)
+    await respond(exchange, 403, b"no", b"text/plain", (b"connection", b"close"))
+    assert exchange.must_close
+    assert b"".join(line.sent).count(b"connection: close\r\n") == 1

@@ -75,6 +75,12 @@ async def test_a_whole_answer_is_head_and_body_and_an_end() -> None:
     assert (line.body, line.is_finished) == (b"hello", True)
 
 
+async def test_what_is_about_connections_has_no_place_in_a_stream() -> None:
+    line = NotedLine()
+    await respond(exchange_on(line), 403, b"no", b"text/plain", (b"connection", b"close"))
+    assert "connection" not in dict(line.fields())
+
+
 async def test_the_body_is_credited_as_it_is_taken() -> None:
     line = NotedLine()
     exchange = exchange_on(line)
