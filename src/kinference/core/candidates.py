@@ -53,6 +53,8 @@ class Group:
     """Where in the columns each of those slots is."""
     traits: dict[str, ModelTraits] = field(default_factory=dict)
     context_min: int | None = None
+    has_adapters: bool = False
+    """Some of them serve the model as an adapter."""
     doubtful: str = ""
     """Why the prefix cache of some of them is not well known; "" when that of each is."""
     turns: Iterator[int] = field(default_factory=count)
@@ -75,6 +77,7 @@ class Group:
                 self.masks[model], self.places[model], self.seeds[model] = 0, {}, chain_seed(model, "")
             self.places[model][endpoint.slot] = len(self.slots) - 1
             self.masks[model] |= 1 << endpoint.slot
+            self.has_adapters = self.has_adapters or model in endpoint.adapters
             if endpoint.prefix_signal.is_doubtful:
                 self.doubtful = (
                     f"the prefix cache of {endpoint.spec.address} is not well known: {DOUBTS[endpoint.prefix_signal]}"

@@ -92,6 +92,10 @@ class Observation:
     block_tokens: int | None = None
     started_at: Seconds | None = None
     """The engine process's own start time (wall clock): a change means a restart."""
+    adapters: tuple[str, ...] = ()
+    """Adapters that serve a request right now."""
+    adapters_max: int | None = None
+    """How many it can have loaded at once."""
 
 
 @dataclass(slots=True, eq=False)

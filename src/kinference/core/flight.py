@@ -57,6 +57,8 @@ class Flight(msgspec.Struct, eq=False, gc=False):
     """Nothing was being computed there: what was sent before should be cached."""
     hold: Hold | None = None
     """What it holds of its tenant's limits."""
+    loads_adapter: bool = False
+    """The model is an adapter that had to be loaded first."""
     status: int | None = None
     """Of the answer; None while nothing is known."""
     first_token_at: Seconds | None = None
@@ -90,7 +92,10 @@ class Flight(msgspec.Struct, eq=False, gc=False):
         elif is_success(status):
             self.first_token_at = now
             self.destination.circuit.succeeded()
-            self.rates.learn(self.computed_tokens, ttft_ms)
+            if self.loads_adapter:
+                self.rates.typical.learn_adapter(ttft_ms - self.rates.line.at(self.computed_tokens))
+            else:
+                self.rates.learn(self.computed_tokens, ttft_ms)
             self.destination.latency.learn(ttft_ms, now)
 
     def learn_cached(self, cached_tokens: int | None) -> SentPrompt | None:

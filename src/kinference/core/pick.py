@@ -28,6 +28,7 @@ from kinference.core.snapshot import DestinationSnapshot, take_snapshot
 from kinference.core.weigh import (
     Prompt,
     Weighing,
+    adapter_column,
     expected_cost,
     expected_tokens,
     look_up,
@@ -132,7 +133,10 @@ class Router:
             insertion,
             alone,
             None if account is None else account.hold(expected_tokens(weighing), *expected_cost(weighing)),
+            group.has_adapters and not destination.is_loaded(model),
         )
+        if group.has_adapters:
+            destination.use_adapter(model)
         destination.picks += 1
         if not case.hits[chosen]:
             destination.cold_picked = reservation
@@ -270,6 +274,8 @@ class Router:
         extra: tuple[Column, ...] = ()
         if rule is not None and rule.usd_per_hour is not None and scoring.in_milliseconds:
             extra = (("price", price_column(group, case, rule.usd_per_hour)),)
+        if group.has_adapters and scoring.in_milliseconds:
+            extra = (*extra, ("adapter_load", adapter_column(group)))
         if not self.recordings.is_on:
             weighed = weigh(case, Draw(self._policy_name, scoring, request.qos, extra, self._rng))
             return Weighing(request, group, prompt, case, weighed, shortlist)

@@ -30,6 +30,9 @@ is overloaded, and must not outlive it as a trait of the engine."""
 BACKEND_BASE_MS = 2_000.0
 """Far above any engine that is not overloaded: equal targets are served on our own hardware first."""
 HOLD_MS = 5_000.0
+ADAPTER_MS = 200.0
+"""What loading an adapter takes until it is known."""
+ADAPTER_SMOOTHING = 0.2
 PEAK_DECAY_S = 10.0
 
 
@@ -66,6 +69,8 @@ class Typical:
     line: Line = field(default_factory=Line)
     base_ms_max: Milliseconds = LOCAL_BASE_MS_MAX
     samples: int = 0
+    adapter_ms: Milliseconds = ADAPTER_MS
+    """What loading it takes, where it is an adapter."""
 
     def learn(self, line: Line) -> None:
         """Move towards one member's line after it learned."""
@@ -73,6 +78,11 @@ class Typical:
         share = max(ERROR_SMOOTHING, 1.0 / self.samples)
         self.line.base_ms += share * (line.base_ms - self.line.base_ms)
         self.line.ms_per_token += share * (line.ms_per_token - self.line.ms_per_token)
+
+    def learn_adapter(self, ms: Milliseconds) -> None:
+        """A first token came so much later than expected where the adapter had to be loaded first."""
+        bounded = min(max(ms, 0.0), OUTLIER * max(self.adapter_ms, 1.0))
+        self.adapter_ms += ADAPTER_SMOOTHING * (bounded - self.adapter_ms)
 
 
 @dataclass(slots=True, eq=False)

@@ -22,6 +22,8 @@ OUTPUT_TOKENS = 256.0
 UNCACHED_TOKENS = 512.0
 TRUST_SMOOTHING = 0.2
 MODELS_MAX = 4_096
+ADAPTERS_LOADED = 8
+"""At once, in an engine that does not tell how many."""
 RELAX_EVERY_S = 1.0
 KEPT_PER_S = 0.9
 """Of what was learned of an endpoint, for each second that it has nothing to do."""
@@ -82,11 +84,27 @@ class Destination:
     cold_picked: int = 0
     """The last request that was sent here with nothing cached: a greater number came later."""
     latency: PeakLatency = field(default_factory=PeakLatency)
+    adapters: dict[str, None] = field(default_factory=dict)
+    """Those that it should have loaded, the one used longest ago first."""
 
     @property
     def place(self) -> Address | ObjectRef:
         """Where it is, in the words of a pick's answer."""
         return self.ref if self.endpoint is None else self.endpoint.spec.address
+
+    def is_loaded(self, model: str) -> bool:
+        """True unless the model is an adapter that it would have to load first."""
+        return model in self.adapters or self.endpoint is None or model not in self.endpoint.adapters
+
+    def use_adapter(self, model: str) -> None:
+        """It serves this adapter: from now on it has it, and of the others as many as there is room for."""
+        if self.endpoint is None or model not in self.endpoint.adapters:
+            return
+        seen = self.endpoint.observation
+        self.adapters.pop(model, None)
+        self.adapters[model] = None
+        while len(self.adapters) > ((seen and seen.adapters_max) or ADAPTERS_LOADED):
+            del self.adapters[next(iter(self.adapters))]
 
     def takes(self, prompt_tokens: float) -> bool:
         """True when a prompt of this length fits its context, as far as is known."""
@@ -202,6 +220,8 @@ class Roster:
         seen = endpoint.observation
         if seen is None:
             return
+        for adapter in seen.adapters:
+            destination.use_adapter(adapter)
         traits = [self.traits(model) for model in sorted(endpoint.models)] or [ModelTraits()]
         destination.load.observe(seen, fmean(one.uncached_tokens for one in traits))
         if seen.kv_blocks and seen.block_tokens:

@@ -88,6 +88,14 @@ def price_column(group: Group, case: Case, usd_per_hour: float) -> list[Millisec
     return column
 
 
+def adapter_column(group: Group) -> list[Milliseconds]:
+    """The time to load the adapter, where the model is one that is not loaded."""
+    return [
+        0.0 if destination.is_loaded(model) else rates.typical.adapter_ms
+        for destination, model, rates in zip(group.destinations, group.models, group.rates, strict=True)
+    ]
+
+
 def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> Case:
     """The columns that the cost terms read."""
     hits = _hits(group, prompt)

@@ -551,3 +551,44 @@ def test_more_tenants_than_can_be_counted_are_asked_to_wait() -> None:
     refused = router.decide(replace(CHAT, tenant="another"), 0.0)
     assert (refused.outcome, refused.retry_after) == (Outcome.POLICY_REJECTED, 60.0)
     assert refused.reason.startswith("quota: ")
+
+
+# --- adapters -----------------------------------------------------------------------------------
+
+
+def with_adapter(size: int) -> tuple[Fleet, Router]:
+    fleet = Fleet()
+    fleet.set_pool(POOL, [EndpointSpec(POOL, address(number)) for number in range(size)])
+    for number in range(size):
+        fleet.set_ready(POOL, address(number), ready=True)
+        fleet.set_models(POOL, address(number), ["m", "ada"], adapters=["ada"])
+    return fleet, router_of(fleet)
+
+
+def adapted(seed: int) -> Request:
+    return replace(prompt(seed, 400), model="ada")
+
+
+def test_an_adapter_goes_where_it_is_loaded_and_another_engine_loads_it_when_that_one_is_busy() -> None:
+    _, router = with_adapter(3)
+    first = local(router.decide(adapted(0), 0.0))
+    assert {local(router.decide(adapted(seed), 0.0)).address for seed in range(1, 4)} == {first.address}
+    assert len({local(router.decide(adapted(seed), 0.0)).address for seed in range(4, 200)}) == 3
+
+
+def test_a_model_that_is_no_adapter_knows_no_such_term() -> None:
+    _, router = with_adapter(2)
+    terms = [dict(router.decide(one, 0.0).explain().candidates[0].terms) for one in (CHAT, adapted(1))]
+    assert ["adapter_load" in one for one in terms] == [False, True]
+
+
+def test_what_loading_takes_is_learned_apart_from_the_engines_rates() -> None:
+    _, router = with_adapter(1)
+    for now, ttft_ms in ((0.0, 2_000.0), (1.0, 30.0)):
+        decision = router.decide(adapted(int(now)), now)
+        router.first_token(decision.reservation, ttft_ms, 200, now)
+        router.final_token(decision.reservation, 100, 5, None, now)
+    (row,) = router.snapshot(2.0)
+    (rates,) = row.rates
+    assert (rates.samples, rates.base_ms < 100.0) == (1, True)
+    assert router._roster.endpoints[0].rates["ada"].typical.adapter_ms > 250.0

@@ -120,3 +120,15 @@ def test_a_peak_is_believed_at_once_and_forgotten_slowly() -> None:
     assert latency.ms == 1_000.0
     latency.learn(100.0, 12.0)
     assert 400.0 < latency.ms < 450.0
+
+
+def test_the_time_to_load_an_adapter_is_learned_and_no_outlier_makes_it_jump() -> None:
+    typical = Typical()
+    for _ in range(50):
+        typical.learn_adapter(900.0)
+    assert typical.adapter_ms == pytest.approx(900.0, rel=0.02)
+    typical.learn_adapter(1e9)
+    assert typical.adapter_ms < 1_500.0
+    for _ in range(100):
+        typical.learn_adapter(-5.0)
+    assert 0.0 <= typical.adapter_ms < 1.0

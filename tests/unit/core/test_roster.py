@@ -9,7 +9,7 @@ from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.prices import FREE, Price, PricedModel
 from kinference.core.rates import BACKEND_BASE_MS
-from kinference.core.roster import MODELS_MAX, Destination, ModelTraits, Roster
+from kinference.core.roster import ADAPTERS_LOADED, MODELS_MAX, Destination, ModelTraits, Roster
 from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import Api
 
@@ -163,3 +163,29 @@ def test_our_own_engines_cost_nothing_unless_said_and_a_backend_nothing_is_known
         )
         assert (local.price("m"), remote.price("m")) == expected
         assert (local.price("n"), remote.price("n")) == (FREE, None)
+
+
+def test_an_adapter_is_loaded_once_it_was_used_and_until_others_take_its_room() -> None:
+    fleet, _, roster = roster_of(ONE)
+    names = [f"a{number}" for number in range(ADAPTERS_LOADED + 1)]
+    fleet.set_models(POOL, ONE, ["m", *names], adapters=names)
+    roster.sync()
+    (one,) = roster.endpoints
+    assert (one.is_loaded("m"), one.is_loaded("a0")) == (True, False)
+    for name in names[:ADAPTERS_LOADED]:
+        one.use_adapter(name)
+    one.use_adapter("a0")
+    one.use_adapter("m")
+    one.use_adapter(names[-1])
+    assert [name for name in names if not one.is_loaded(name)] == ["a1"]
+
+
+def test_an_engine_tells_which_adapters_it_has_in_use_and_how_many_fit() -> None:
+    fleet, _, roster = roster_of(ONE)
+    fleet.set_models(POOL, ONE, ["m", "a", "b"], adapters=["a", "b"])
+    fleet.observe(POOL, ONE, Observation(0.0, 0, 1, adapters=("a", "stranger"), adapters_max=1))
+    roster.sync()
+    (one,) = roster.endpoints
+    assert (one.is_loaded("a"), one.is_loaded("b")) == (True, False)
+    one.use_adapter("b")
+    assert (one.is_loaded("a"), one.is_loaded("b")) == (False, True)

@@ -16,7 +16,16 @@ from kinference.core.prices import Price, PricedModel
 from kinference.core.rates import Typical, cold_rates
 from kinference.core.request import Request
 from kinference.core.roster import Destination, ModelTraits
-from kinference.core.weigh import HOUR_MS, Prompt, expected_output, look_up, make_case, price_column, prompt_tokens
+from kinference.core.weigh import (
+    HOUR_MS,
+    Prompt,
+    adapter_column,
+    expected_output,
+    look_up,
+    make_case,
+    price_column,
+    prompt_tokens,
+)
 from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import Api
 
@@ -104,3 +113,13 @@ def test_a_price_counts_as_the_time_that_is_worth_as_much() -> None:
     free, priced = price_column(group, case, usd_per_hour=10.0)
     assert free == 0.0
     assert priced == pytest.approx((case.uncached[1] * 0.001 + 100 * 0.002) / 10.0 * HOUR_MS)
+
+
+def test_an_adapter_costs_its_loading_where_it_is_not_loaded() -> None:
+    group, typical = Group(), Typical(adapter_ms=70.0)
+    for slot in range(2):
+        endpoint = Endpoint(EndpointSpec(REF, Address(f"h{slot}:1")), slot, 1, adapters=frozenset({"ada"}))
+        group.add(Destination(TargetKind.POOL, REF, "", endpoint), "ada", cold_rates(typical), ModelTraits())
+    group.destinations[1].use_adapter("ada")
+    assert group.has_adapters
+    assert adapter_column(group) == [70.0, 0.0]

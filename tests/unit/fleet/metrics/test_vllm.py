@@ -61,3 +61,21 @@ def test_values_out_of_range_are_held_within_it() -> None:
 @pytest.mark.parametrize("page", [b"", b"hello", b"vllm:num_requests_waiting 1\n", b"vllm:num_requests_running 1\n"])
 def test_a_page_of_something_else_is_none(page: bytes) -> None:
     assert vllm.observe(page, 0.0) is None
+
+
+def test_the_newest_word_on_adapters_counts() -> None:
+    page = QUEUES + (
+        b'vllm:lora_requests_info{max_lora="4",running_lora_adapters="old",waiting_lora_adapters=""} 1.7e+09\n'
+        b'vllm:lora_requests_info{max_lora="4",running_lora_adapters="ada,bob",waiting_lora_adapters="eve"} 1.8e+09\n'
+    )
+    observation = vllm.observe(page, 0.0)
+    assert observation is not None
+    assert (observation.adapters, observation.adapters_max) == (("ada", "bob"), 4)
+
+
+@pytest.mark.parametrize("most", ["0", "-1", "many", "99999999"])
+def test_a_number_of_adapters_that_makes_no_sense_is_none(most: str) -> None:
+    page = QUEUES + f'vllm:lora_requests_info{{max_lora="{most}",running_lora_adapters=""}} 1.0\n'.encode()
+    observation = vllm.observe(page, 0.0)
+    assert observation is not None
+    assert (observation.adapters, observation.adapters_max) == ((), None)
