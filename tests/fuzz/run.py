@@ -16,7 +16,7 @@ import atheris  # type: ignore[import-untyped] # ships no types
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
-with atheris.instrument_imports(include=["kinference.wire", "hpack"]):
+with atheris.instrument_imports(include=["kinference.wire", "kinference.shapes", "hpack"]):
     from tests.fuzz.targets import TARGETS
 
 CORPUS = ROOT / "tests/fuzz/corpus"

@@ -16,6 +16,7 @@ from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.headers import HeaderDecoder, list_bytes
 from kinference.wire.rpc import RpcError
 from kinference.wire.server_options import HttpServerOptions
+from tests.fuzz import shapes
 
 Http2Event = Event[CallHead]
 GREETING = PREFACE + settings({})
@@ -147,4 +148,10 @@ def _requests(pieces: Sequence[bytes]) -> Sequence[Http1Event]:
     return joined
 
 
-TARGETS: Mapping[str, Callable[[bytes], None]] = {"http2": http2, "hpack": hpack, "grpc": grpc, "http1": http1}
+TARGETS: Mapping[str, Callable[[bytes], None]] = {
+    "http2": http2,
+    "hpack": hpack,
+    "grpc": grpc,
+    "http1": http1,
+    **shapes.TARGETS,
+}
