@@ -30,11 +30,19 @@ BODIES: Mapping[Api, bytes] = {
 }
 
 
+BACKS: Mapping[tuple[Api, Api], Return] = {
+    (client, destination): plan(body, Way(client, destination, "m")).back
+    for client, body in BODIES.items()
+    for destination in DESTINATIONS
+    if translates(client, destination)
+}
+
+
 def request(client: Api, data: bytes) -> None:
     """A body is translated to JSON within bounds or refused with words, and twice alike."""
     with suppress(BadBody):
         parse(data, "/v1beta/models/m:generateContent" if client is Api.GEMINI else "")
-    for destination in Api:
+    for destination in DESTINATIONS:
         if not translates(client, destination):
             continue
         written = _translated(data, Way(client, destination, "m"))
@@ -61,9 +69,9 @@ def answer(destination: Api, data: bytes) -> None:
     size, body = (data[0] if data else 0) % 32 + 1, data[1:]
     pieces = [body[at : at + size] for at in range(0, len(body), size)]
     for client in CLIENTS:
-        if not translates(client, destination):
+        if (client, destination) not in BACKS:
             continue
-        back = plan(BODIES[client], Way(client, destination, "m")).back
+        back = BACKS[client, destination]
         _whole(back, body)
         at_once, bit_by_bit = _streamed(back, [body]), _streamed(back, pieces)
         assert at_once == bit_by_bit, "a cut changes the stream"

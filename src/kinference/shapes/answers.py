@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from kinference.shapes.ir import Block, Sealed
+from kinference.shapes.logprobs import Logprobs
 from kinference.vocabulary import Api
 
 
@@ -49,6 +50,8 @@ class Answer(msgspec.Struct, frozen=True):
     finish: Finish = Finish.STOP
     stop_sequence: str = ""
     counts: Counts = Counts()
+    others: "tuple[Answer, ...]" = ()
+    """Further answers to the same request, where several were asked for."""
     vectors: tuple[tuple[Any, ...], ...] = ()
     """Of texts that were to be embedded."""
 
@@ -77,6 +80,7 @@ class Started(msgspec.Struct, frozen=True):
 
 class TextPiece(msgspec.Struct, frozen=True):
     text: str
+    logprobs: Logprobs = ()
 
 
 class RefusalPiece(msgspec.Struct, frozen=True):

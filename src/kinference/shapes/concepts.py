@@ -71,6 +71,9 @@ class Concept(Enum):
     LATE_SYSTEM = "system text within the conversation"
     PREFILL = "beginning of the answer"
     EMBEDDINGS = "embeddings"
+    SEVERAL_ANSWERS = "several answers"
+    LOGPROBS = "log probabilities"
+    LOGIT_BIAS = "logit bias"
 
 
 Carried: TypeAlias = Concept | Treatment
@@ -132,6 +135,9 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     Concept.NAMES: (_KEPT, _IGNORED, _IGNORED, _IGNORED, _IGNORED),
     Concept.LATE_SYSTEM: (_KEPT, _KEPT, _MAPPED, _MAPPED, _MAPPED),
     Concept.EMBEDDINGS: (_REFUSED, _REFUSED, _REFUSED, _KEPT, _REFUSED),
+    Concept.SEVERAL_ANSWERS: (_KEPT, _REFUSED, _REFUSED, _KEPT, _REFUSED),
+    Concept.LOGPROBS: (_KEPT, _KEPT, _REFUSED, _KEPT, _REFUSED),
+    Concept.LOGIT_BIAS: (_KEPT, _REFUSED, _REFUSED, _REFUSED, _REFUSED),
     Concept.PREFILL: (_KEPT, _KEPT, _KEPT, _REFUSED, _KEPT),
 }
 

@@ -22,6 +22,8 @@ class Body(msgspec.Struct):
 
     contents: msgspec.Raw = ABSENT
 
+    generationConfig: msgspec.Raw = ABSENT  # noqa: N815 - as the API spells it
+
     system: msgspec.Raw = ABSENT
     systemInstruction: msgspec.Raw = ABSENT  # noqa: N815 - as the API spells it
     system_instruction: msgspec.Raw = ABSENT

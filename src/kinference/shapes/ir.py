@@ -41,6 +41,8 @@ class Media(msgspec.Struct, frozen=True):
 class Text(msgspec.Struct, frozen=True):
     text: str
     cache: CacheMark | None = None
+    logprobs: tuple[Json, ...] = ()
+    """Of an answer's tokens, where they were asked for: see `logprobs`."""
 
 
 class Image(msgspec.Struct, frozen=True):
@@ -213,6 +215,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     sampling: Sampling = Sampling()
     answers: int = 1
+    """How many answers to the same request are wanted."""
+    logprobs: int | None = None
+    """How many of the likeliest tokens are wanted beside each, with their probabilities; None: none of it."""
+    logit_bias: Json | None = None
     stop: tuple[str, ...] = ()
     thinking: Thinking | None = None
     format: Format | None = None

@@ -53,6 +53,8 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
         if verdict is Treatment.DROPPED:
             losses.append(Lost("dropped", name_of(concept, fields)))
     told = []
+    if request.answers > 1 and request.is_streaming:
+        raise Untranslatable(f"{name_of(Concept.SEVERAL_ANSWERS, fields)}: a stream is translated with one answer only")
     if request.max_tokens == 0:
         raise Untranslatable("max_tokens: 0 warms the cache of one API alone")
     if request.max_tokens is None and target is Api.ANTHROPIC_MESSAGES:
@@ -125,6 +127,9 @@ def _settings(request: Request) -> Iterator[Concept]:
         (Concept.END_USER, request.end_user or None),
         (Concept.SERVICE_TIER, None if request.service_tier in _USUAL_TIERS else request.service_tier),
         (Concept.CACHE_KEY, request.cache_key or None),
+        (Concept.SEVERAL_ANSWERS, request.answers if request.answers > 1 else None),
+        (Concept.LOGPROBS, request.logprobs),
+        (Concept.LOGIT_BIAS, request.logit_bias or None),
     )
     yield from (concept for concept, value in given if value is not None)
     if request.format is not None:

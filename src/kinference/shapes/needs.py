@@ -36,10 +36,26 @@ def needs_of(api: Api, fields: Body, conversation: bytes) -> Iterator[Need]:
         yield Need.LOGPROBS
     if _wants_structure(fields):
         yield Need.STRUCTURED_OUTPUT
-    yield from _geminis(conversation) if api is Api.GEMINI else _openais(fields)
+    yield from _geminis(fields, conversation) if api is Api.GEMINI else _openais(fields)
 
 
-def _geminis(conversation: bytes) -> Iterator[Need]:
+class _GenerationConfig(msgspec.Struct, rename="camel"):
+    candidate_count: msgspec.Raw = ABSENT
+    response_logprobs: msgspec.Raw = ABSENT
+    response_mime_type: msgspec.Raw = ABSENT
+    response_schema: msgspec.Raw = ABSENT
+    response_json_schema: msgspec.Raw = ABSENT
+
+
+def _geminis(fields: Body, conversation: bytes) -> Iterator[Need]:
+    config = struct(_GenerationConfig, fields.generationConfig)
+    if _is_several(config.candidate_count):
+        yield Need.SEVERAL_ANSWERS
+    if given(config.response_logprobs):
+        yield Need.LOGPROBS
+    is_json = b"json" in bytes(config.response_mime_type)
+    if is_json or given(config.response_schema) or given(config.response_json_schema):
+        yield Need.STRUCTURED_OUTPUT
     media_types = {kind[1] for kind in _GEMINI_MEDIA.finditer(conversation)}
     if media_types & {b"image", b"video"}:
         yield Need.VISION

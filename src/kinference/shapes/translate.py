@@ -89,17 +89,28 @@ def translates(client: Api, destination: Api) -> bool:
 _REACHES: Final[Mapping[Api, frozenset[Api]]] = {
     client: frozenset(api for api in Api if translates(client, api)) for client in CLIENTS
 }
-_UNTRANSLATABLE: Final = frozenset({Need.LOGPROBS, Need.SEVERAL_ANSWERS, Need.LOGIT_BIAS, Need.TOKEN_PROMPT})
+_CONCEPTS: Final[Mapping[Need, Concept]] = {
+    Need.AUDIO: Concept.AUDIO,
+    Need.LOGPROBS: Concept.LOGPROBS,
+    Need.SEVERAL_ANSWERS: Concept.SEVERAL_ANSWERS,
+    Need.LOGIT_BIAS: Concept.LOGIT_BIAS,
+}
+"""Needs that some APIs cannot be told of."""
 
 
 def reaches(client: Api, needs: frozenset[Need]) -> frozenset[Api]:
     """The APIs to which a request with these needs can be translated, as far as its needs tell."""
-    if needs & _UNTRANSLATABLE:
+    if Need.TOKEN_PROMPT in needs:  # tokens mean something to their own model alone
         return frozenset()
     apis = _REACHES.get(client, frozenset())
-    if Need.AUDIO in needs:
-        return frozenset(api for api in apis if treatment(Concept.AUDIO, api.shape) is not Treatment.REFUSED)
+    asked = [_CONCEPTS[need] for need in needs if need in _CONCEPTS]
+    if asked:
+        apis = frozenset(api for api in apis if all(_carries(api.shape, concept) for concept in asked))
     return apis
+
+
+def _carries(shape: Api, concept: Concept) -> bool:
+    return treatment(concept, shape) is not Treatment.REFUSED
 
 
 def plan(body: bytes, way: Way) -> Plan:

@@ -48,8 +48,12 @@ def read_answer(back: Return, body: bytes) -> Answer:
     if is_empty and answer.finish is Finish.STOP:
         raise NoAnswer("the answer is empty")
     restorer = ToolRestorer(back.tooling)
-    blocks = tuple(_unfenced(restorer.call(block), back) for block in answer.blocks)
-    return replace(answer, blocks=blocks, model=answer.model or back.model)
+
+    def restored(one: Answer) -> Answer:
+        return replace(one, blocks=tuple(_unfenced(restorer.call(block), back) for block in one.blocks))
+
+    others = tuple(map(restored, answer.others))
+    return replace(restored(answer), model=answer.model or back.model, others=others)
 
 
 def write_answer(back: Return, answer: Answer, frame: Frame) -> bytes:
@@ -70,7 +74,7 @@ def pieces_of(answer: Answer) -> Iterator[Piece]:
     for block in answer.blocks:
         match block:
             case Text():
-                yield TextPiece(block.text)
+                yield TextPiece(block.text, block.logprobs)
             case Refusal():
                 yield RefusalPiece(block.text)
             case Reasoning():

@@ -18,8 +18,8 @@ def test_every_concept_and_every_clients_field_is_on_the_page() -> None:
 def test_what_is_lost_is_said() -> None:
     page = matrix_page()
     assert "| seed | kept | dropped | dropped | kept | dropped |" in page
-    assert "| `n` | refused |" in page
-    assert "| `logit_bias` | refused |" in page
+    assert "| `n` | several answers |" in page
+    assert "| `web_search_options` | refused |" in page
 
 
 def test_the_published_page_is_current() -> None:

@@ -88,3 +88,18 @@ def test_geminis_media_are_told_by_their_type() -> None:
     assert needs(Api.GEMINI, messages=inline("image/png")) == {Need.VISION}
     assert needs(Api.GEMINI, messages=inline("audio/wav")) == {Need.AUDIO}
     assert needs(Api.GEMINI, messages=inline("text/plain")) == set()
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        ({"candidateCount": 1, "responseLogprobs": False, "responseMimeType": "text/plain"}, set()),
+        ({"candidateCount": 2}, {Need.SEVERAL_ANSWERS}),
+        ({"responseLogprobs": True}, {Need.LOGPROBS}),
+        ({"responseMimeType": "application/json"}, {Need.STRUCTURED_OUTPUT}),
+        ({"responseSchema": {"type": "OBJECT"}}, {Need.STRUCTURED_OUTPUT}),
+        ({"responseJsonSchema": {"type": "object"}}, {Need.STRUCTURED_OUTPUT}),
+    ],
+)
+def test_geminis_configuration_has_needs_as_well(config: dict[str, object], wanted: set[Need]) -> None:
+    assert needs(Api.GEMINI, contents=[], generationConfig=config) == wanted

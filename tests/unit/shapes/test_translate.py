@@ -6,14 +6,18 @@ from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import SseReader
 from kinference.shapes.translate import Way, emit, plan, reaches, reader_of, translates
 from kinference.vocabulary import Api, Loss, Need
-from tests.unit.shapes.conversions import CHAT, HI, MESSAGES, planned
+from tests.unit.shapes.conversions import CHAT, COMPLETIONS, GEMINI, HI, MESSAGES, planned
 
 
 def test_needs_that_no_translation_carries_close_every_way() -> None:
     assert MESSAGES in reaches(CHAT, frozenset())
     assert MESSAGES in reaches(CHAT, frozenset({Need.VISION, Need.TOOLS}))
-    for need in (Need.LOGPROBS, Need.SEVERAL_ANSWERS, Need.LOGIT_BIAS, Need.TOKEN_PROMPT):
-        assert reaches(CHAT, frozenset({need})) == frozenset()
+    assert reaches(CHAT, frozenset({Need.TOKEN_PROMPT})) == frozenset()
+    for need in (Need.LOGPROBS, Need.SEVERAL_ANSWERS, Need.LOGIT_BIAS):
+        assert MESSAGES not in reaches(CHAT, frozenset({need}))
+        assert CHAT in reaches(COMPLETIONS, frozenset({need}))
+    assert GEMINI in reaches(CHAT, frozenset({Need.LOGPROBS, Need.SEVERAL_ANSWERS}))
+    assert GEMINI not in reaches(CHAT, frozenset({Need.LOGPROBS, Need.LOGIT_BIAS}))
 
 
 def test_audio_goes_where_it_is_heard() -> None:

@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.gemini.embed import parse_embeddings
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Text, ToolCall
 from kinference.shapes.json_text import dumps, loads, object_text
-from kinference.shapes.openai_chat.answer import call_id, count_in, text_in
+from kinference.shapes.logprobs import of_gemini, to_gemini
+from kinference.shapes.openai_chat.answer import call_id, count_in, logprobs_of, text_in
 
 _FINISHES: Final[Mapping[str, Finish]] = {
     "MAX_TOKENS": Finish.LENGTH,
@@ -48,11 +51,23 @@ def parse_answer(body: Json) -> Answer:
     if isinstance(body.get("embeddings"), list):
         return parse_embeddings(body["embeddings"])
     answer_id = text_in(body, "responseId")
-    candidate = candidate_of(body)
+    candidates = body.get("candidates")
+    given = [one for one in (candidates if isinstance(candidates, list) else ()) if isinstance(one, dict)]
+    first, *others = (_read(candidate, answer_id) for candidate in (given or [{}]))
+    return replace(
+        first,
+        id=answer_id,
+        model=text_in(body, "modelVersion"),
+        finish=Finish.REFUSAL if is_blocked(body) else first.finish,
+        counts=counts_of(body.get("usageMetadata")),
+        others=tuple(others),
+    )
+
+
+def _read(candidate: Json, answer_id: str) -> Answer:
     blocks = tuple(blocks_of(candidate, answer_id, 0))
     calls = any(isinstance(block, ToolCall) for block in blocks)
-    finish = Finish.REFUSAL if is_blocked(body) else finish_of(candidate.get("finishReason"), calls=calls)
-    return Answer(answer_id, text_in(body, "modelVersion"), blocks, finish, counts=counts_of(body.get("usageMetadata")))
+    return Answer(blocks=blocks, finish=finish_of(candidate.get("finishReason"), calls=calls))
 
 
 def candidate_of(body: Json) -> Json:
@@ -72,6 +87,7 @@ def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
     """The blocks of a candidate, of whose answer so many calls have come before."""
     content = candidate.get("content")
     parts = content.get("parts") if isinstance(content, dict) else None
+    logprobs = of_gemini(candidate.get("logprobsResult"))
     for part in parts if isinstance(parts, list) else ():
         if not isinstance(part, dict):
             continue
@@ -81,7 +97,11 @@ def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
             yield ToolCall(text_in(call, "id") or call_id(answer_id, calls), text_in(call, "name"), arguments)
             calls += 1
         elif text:
-            yield Reasoning(text) if part.get("thought") is True else Text(text)
+            if part.get("thought") is True:
+                yield Reasoning(text)
+            else:
+                yield Text(text, logprobs=logprobs)
+                logprobs = ()
 
 
 def counts_of(usage: object) -> Counts:
@@ -104,12 +124,20 @@ def counts_of(usage: object) -> Counts:
 
 def emit_answer(answer: Answer, frame: Frame) -> Json:
     """The body."""
-    parts = [part for block in answer.blocks if (part := part_of(block))]
-    return response(parts, reason_of(answer.finish)) | {
+    return {
+        "candidates": [_written(one, at) for at, one in enumerate((answer, *answer.others))],
         "usageMetadata": usage_of(answer.counts),
         "modelVersion": answer.model,
         "responseId": answer.id or frame.id,
     }
+
+
+def _written(answer: Answer, index: int) -> Json:
+    parts = [part for block in answer.blocks if (part := part_of(block))]
+    candidate: Json = {"content": {"role": "model", "parts": parts}, "index": index}
+    logprobs = logprobs_of(answer.blocks)
+    probable = {"logprobsResult": to_gemini(logprobs)} if logprobs else {}
+    return candidate | {"finishReason": reason_of(answer.finish)} | probable
 
 
 def response(parts: list[Json], reason: str | None) -> Json:

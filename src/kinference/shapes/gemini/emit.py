@@ -98,6 +98,10 @@ def _config(request: Request) -> Json:
         config["responseMimeType"] = "application/json"
         if request.format.kind is FormatKind.JSON_SCHEMA:
             config["responseJsonSchema"] = request.format.schema
+    if request.answers > 1:
+        config["candidateCount"] = request.answers
+    if request.logprobs is not None:
+        config |= {"responseLogprobs": True} | ({"logprobs": request.logprobs} if request.logprobs else {})
     if request.thinking is not None:
         config["thinkingConfig"] = _thinking(request)
     return config

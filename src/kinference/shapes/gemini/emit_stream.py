@@ -21,6 +21,7 @@ from kinference.shapes.failures import UNKNOWN
 from kinference.shapes.gemini.answer import part_of, reason_of, response, usage_of
 from kinference.shapes.ir import Json, ToolCall
 from kinference.shapes.json_text import dumps
+from kinference.shapes.logprobs import to_gemini
 
 _STATUSES: Final = {
     400: "INVALID_ARGUMENT",
@@ -50,6 +51,10 @@ class GeminiStreamEmitter:
     def feed(self, piece: Piece) -> bytes:
         """The event for one piece, b"" where it says nothing now."""
         match piece:
+            case TextPiece(logprobs=logprobs) if logprobs:
+                body = response([{"text": piece.text}], None)
+                body["candidates"][0]["logprobsResult"] = to_gemini(logprobs)
+                return self._event(body)
             case TextPiece() | RefusalPiece():
                 return self.text(piece.text)
             case ReasoningPiece():

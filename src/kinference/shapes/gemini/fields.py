@@ -12,9 +12,7 @@ from kinference.shapes.ir import Json
 _KEPT, _MAPPED, _DROPPED = Treatment.KEPT, Treatment.MAPPED, Treatment.DROPPED
 _IGNORED, _REFUSED = Treatment.IGNORED, Treatment.REFUSED
 
-DEFAULTS: Final = MappingProxyType(
-    {"candidateCount": 1, "responseModalities": ["TEXT"], "responseMimeType": "text/plain"}
-)
+DEFAULTS: Final = MappingProxyType({"responseModalities": ["TEXT"], "responseMimeType": "text/plain"})
 """Values that ask for nothing more than leaving the field out."""
 
 _SNAKE = re.compile(r"_([a-z])")
@@ -47,9 +45,9 @@ FIELDS: Final[Fields] = {
         "responseSchema": Concept.JSON_SCHEMA,
         "responseJsonSchema": Concept.JSON_SCHEMA,
         "thinkingConfig": Concept.THINKING,
-        "candidateCount": _REFUSED,
-        "responseLogprobs": _REFUSED,
-        "logprobs": _REFUSED,
+        "candidateCount": Concept.SEVERAL_ANSWERS,
+        "responseLogprobs": Concept.LOGPROBS,
+        "logprobs": Concept.LOGPROBS,
         "responseModalities": _REFUSED,
         "speechConfig": _REFUSED,
         "imageConfig": _REFUSED,

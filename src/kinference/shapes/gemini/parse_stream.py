@@ -108,7 +108,7 @@ class GeminiStreamParser:
         for block in blocks_of(candidate, self._answer_id, self._calls):
             match block:
                 case Text():
-                    yield TextPiece(block.text)
+                    yield TextPiece(block.text, block.logprobs)
                 case Reasoning():
                     yield ReasoningPiece(block.text)
                 case ToolCall():

@@ -23,7 +23,8 @@ from kinference.shapes.ir import (
     ToolResult,
     Turn,
 )
-from kinference.shapes.json_text import count_of, dumps, list_of, number_of, object_of, string_of, strings_of
+from kinference.shapes.json_text import bool_of, count_of, dumps, list_of, number_of, object_of, string_of, strings_of
+from kinference.shapes.openai_chat.request import answers_of
 from kinference.shapes.scan import BadBody
 
 
@@ -45,8 +46,16 @@ def parse_request(body: Json) -> Request:
         format=format_of(config),
         wants_usage=True,
         service_tier=string_of(body.get("serviceTier"), "serviceTier").lower(),
+        answers=answers_of(config.get("candidateCount"), "generationConfig.candidateCount"),
+        logprobs=_logprobs(config),
         extras=unlike,
     )
+
+
+def _logprobs(config: Json) -> int | None:
+    tops = count_of(config.get("logprobs"), "generationConfig.logprobs")
+    is_wanted = bool_of(config.get("responseLogprobs"), "generationConfig.responseLogprobs")
+    return tops or 0 if is_wanted else None
 
 
 def _sampling(config: Json) -> Sampling:

@@ -5,9 +5,12 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import Final
 
+from msgspec.structs import replace
+
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps
+from kinference.shapes.logprobs import Logprobs, of_openai, to_chat
 from kinference.shapes.usage import TOKENS_MAX
 from kinference.vocabulary import Api
 
@@ -42,18 +45,23 @@ def call_id(answer_id: str, number: int) -> str:
 def parse_answer(body: Json) -> Answer:
     """Read an answer; whatever is not as it should be is passed over."""
     choices = body.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    message = choice.get("message")
-    answer_id = text_in(body, "id")
-    blocks = tuple(_blocks(message if isinstance(message, dict) else {}, answer_id))
-    calls = any(isinstance(block, ToolCall) for block in blocks)
-    return Answer(
-        answer_id,
-        text_in(body, "model"),
-        blocks,
-        finish_of(choice.get("finish_reason"), calls=calls),
+    given = [choice for choice in (choices if isinstance(choices, list) else ()) if isinstance(choice, dict)]
+    first, *others = (_choice(choice, text_in(body, "id")) for choice in (given or [{}]))
+    return replace(
+        first,
+        id=text_in(body, "id"),
+        model=text_in(body, "model"),
         counts=counts_of(body.get("usage")),
+        others=tuple(others),
     )
+
+
+def _choice(choice: Json, answer_id: str) -> Answer:
+    probable = choice.get("logprobs")
+    logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
+    blocks = tuple(_blocks(_object(choice.get("message")), answer_id, logprobs))
+    calls = any(isinstance(block, ToolCall) for block in blocks)
+    return Answer(blocks=blocks, finish=finish_of(choice.get("finish_reason"), calls=calls))
 
 
 def text_in(members: Json, *names: str) -> str:
@@ -62,11 +70,11 @@ def text_in(members: Json, *names: str) -> str:
     return next((value for value in values if isinstance(value, str) and value), "")
 
 
-def _blocks(message: Json, answer_id: str) -> Iterator[Block]:
+def _blocks(message: Json, answer_id: str, logprobs: Logprobs) -> Iterator[Block]:
     if thought := text_in(message, "reasoning_content", "reasoning"):
         yield Reasoning(thought)
     if text := text_in(message, "content"):
-        yield Text(text)
+        yield Text(text, logprobs=logprobs)
     if refusal := text_in(message, "refusal"):
         yield Refusal(refusal)
     calls = message.get("tool_calls")
@@ -133,20 +141,28 @@ def _object(value: object) -> Json:
 
 def emit_answer(answer: Answer, frame: Frame) -> Json:
     """The body."""
-    choice = {
-        "index": 0,
-        "message": _message(answer.blocks),
-        "logprobs": None,
-        "finish_reason": reason_of(answer.finish),
-    }
     body: Json = {
         "id": answer.id or f"chatcmpl-{frame.id}",
         "object": "chat.completion",
         "created": frame.created,
         "model": answer.model,
-        "choices": [choice],
+        "choices": [_written_choice(one, at) for at, one in enumerate((answer, *answer.others))],
     }
     return body | ({"usage": usage_of(answer.counts)} if answer.counts != Counts() else {})
+
+
+def _written_choice(answer: Answer, index: int) -> Json:
+    return {
+        "index": index,
+        "message": _message(answer.blocks),
+        "logprobs": to_chat(logprobs_of(answer.blocks)),
+        "finish_reason": reason_of(answer.finish),
+    }
+
+
+def logprobs_of(blocks: tuple[Block, ...]) -> Logprobs:
+    """Those of all the text."""
+    return tuple(entry for block in blocks if isinstance(block, Text) for entry in block.logprobs)
 
 
 def _message(blocks: tuple[Block, ...]) -> Json:

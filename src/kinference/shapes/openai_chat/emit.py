@@ -43,6 +43,7 @@ def emit_request(request: Request) -> Json:
         body["response_format"] = _format(request.format)
     if request.thinking is not None:
         body["reasoning_effort"] = request.thinking.effort.word
+    body |= _probabilities(request)
     body |= identity(request)
     if request.verbosity:
         body["verbosity"] = request.verbosity
@@ -50,6 +51,13 @@ def emit_request(request: Request) -> Json:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     body["messages"] = list(_messages(request))
     return body
+
+
+def _probabilities(request: Request) -> Json:
+    body: Json = {"n": request.answers} if request.answers > 1 else {}
+    if request.logprobs is not None:
+        body |= {"logprobs": True} | ({"top_logprobs": request.logprobs} if request.logprobs else {})
+    return body | ({"logit_bias": request.logit_bias} if request.logit_bias else {})
 
 
 def sampling(numbers: Sampling, names: Iterable[str]) -> Json:

@@ -18,6 +18,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.ir import Json, Sealed
 from kinference.shapes.json_text import dumps
+from kinference.shapes.logprobs import to_chat
 from kinference.shapes.openai_chat.answer import reason_of, signed_block, usage_of
 from kinference.shapes.sse import emit
 from kinference.vocabulary import Api
@@ -47,8 +48,11 @@ class ChatStreamEmitter:
     def feed(self, piece: Piece) -> bytes:
         """The event for one piece, b"" where it says nothing now."""
         match piece:
-            case TextPiece():
+            case TextPiece(logprobs=()):
                 return self.text(piece.text)
+            case TextPiece():
+                choice = self._choice({"content": piece.text}, None) | {"logprobs": to_chat(piece.logprobs)}
+                return self._chunk([choice])
             case ArgumentsPiece():
                 self._silent.discard(piece.call)
                 return self._call(piece.call, {"function": {"arguments": piece.text}})

@@ -8,7 +8,7 @@ from kinference.shapes.concepts import Concept, Fields, Treatment
 _KEPT, _MAPPED, _DROPPED = Treatment.KEPT, Treatment.MAPPED, Treatment.DROPPED
 _IGNORED, _REFUSED = Treatment.IGNORED, Treatment.REFUSED
 
-DEFAULTS: Final = MappingProxyType({"n": 1, "modalities": ["text"], "top_logprobs": 0})
+DEFAULTS: Final = MappingProxyType({"modalities": ["text"]})
 """Values that ask for nothing more than leaving the field out."""
 
 _PART_MARKS = {"prompt_cache_breakpoint": Concept.CACHE_MARKS, "cache_control": Concept.CACHE_MARKS}
@@ -42,10 +42,10 @@ FIELDS: Final[Fields] = {
         "response_format": Concept.JSON_SCHEMA,
         "stream": _KEPT,
         "stream_options": _MAPPED,
-        "n": _REFUSED,
-        "logprobs": _REFUSED,
-        "top_logprobs": _REFUSED,
-        "logit_bias": _REFUSED,
+        "n": Concept.SEVERAL_ANSWERS,
+        "logprobs": Concept.LOGPROBS,
+        "top_logprobs": Concept.LOGPROBS,
+        "logit_bias": Concept.LOGIT_BIAS,
         "audio": _REFUSED,
         "modalities": _REFUSED,
         "web_search_options": _REFUSED,

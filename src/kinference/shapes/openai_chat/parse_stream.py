@@ -20,6 +20,7 @@ from kinference.shapes.answers import (
 from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json
 from kinference.shapes.json_text import loads, plain
+from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import arguments_of, call_id, counts_of, finish_of, text_in
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
@@ -118,8 +119,10 @@ class ChatStreamParser:
         if isinstance(delta, dict):
             if thought := text_in(delta, "reasoning_content", "reasoning"):
                 yield ReasoningPiece(thought)
-            if text := text_in(delta, "content"):
-                yield TextPiece(text)
+            probable = choice.get("logprobs")
+            logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
+            if (text := text_in(delta, "content")) or logprobs:
+                yield TextPiece(text, logprobs)
             if refusal := text_in(delta, "refusal"):
                 yield RefusalPiece(refusal)
             calls = delta.get("tool_calls")

@@ -29,6 +29,7 @@ from kinference.shapes.openai_chat.settings import effort_of, format_of, tool_ch
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
 
+ANSWERS_MAX = 128
 _SYSTEM = ("system", "developer")
 
 
@@ -56,6 +57,9 @@ def parse_request(body: Json) -> Request:
         service_tier=string_of(body.get("service_tier"), "service_tier"),
         cache_key=string_of(body.get("prompt_cache_key"), "prompt_cache_key"),
         verbosity=string_of(body.get("verbosity"), "verbosity"),
+        answers=answers_of(body.get("n"), "n"),
+        logprobs=_logprobs(body),
+        logit_bias=object_of(body.get("logit_bias") or {}, "logit_bias") or None,
         extras=tuple(extras(body, FIELDS, "", DEFAULTS)),
     )
 
@@ -63,6 +67,19 @@ def parse_request(body: Json) -> Request:
 def sampling_of(body: Json) -> Sampling:
     """The numbers that shape sampling, under OpenAI's names and those that engines add."""
     return Sampling(**{name: number_of(body.get(name), name) for name in Sampling.__struct_fields__})
+
+
+def answers_of(value: object, where: str) -> int:
+    """How many answers are wanted. Raises BadBody."""
+    wanted = count_of(value, where)
+    if wanted is not None and not 0 < wanted <= ANSWERS_MAX:
+        raise BadBody(f"{where}: out of range; give 1 to {ANSWERS_MAX}")
+    return wanted or 1
+
+
+def _logprobs(body: Json) -> int | None:
+    tops = count_of(body.get("top_logprobs"), "top_logprobs")
+    return tops or 0 if bool_of(body.get("logprobs"), "logprobs") else None
 
 
 def _cap(body: Json) -> int | None:

@@ -15,7 +15,8 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.ir import Json, Refusal, Text
 from kinference.shapes.json_text import dumps
-from kinference.shapes.openai_chat.answer import usage_of
+from kinference.shapes.logprobs import to_completions
+from kinference.shapes.openai_chat.answer import logprobs_of, usage_of
 from kinference.shapes.openai_chat.emit_stream import ChatStreamEmitter
 from kinference.shapes.sse import emit
 
@@ -24,10 +25,16 @@ _REASONS = {Finish.LENGTH: "length", Finish.REFUSAL: "content_filter"}
 
 def emit_answer(answer: Answer, frame: Frame) -> Json:
     """The body."""
-    text = "".join(block.text for block in answer.blocks if isinstance(block, Text | Refusal))
+    choices = [_written_choice(one, at) for at, one in enumerate((answer, *answer.others))]
     head = _head(answer.id, answer.model, frame)
     usage = {"usage": usage_of(answer.counts)} if answer.counts != Counts() else {}
-    return {**head, "choices": [_choice(text, _REASONS.get(answer.finish, "stop"))], **usage}
+    return {**head, "choices": choices, **usage}
+
+
+def _written_choice(answer: Answer, index: int) -> Json:
+    text = "".join(block.text for block in answer.blocks if isinstance(block, Text | Refusal))
+    written = _choice(text, _REASONS.get(answer.finish, "stop"))
+    return written | {"index": index, "logprobs": to_completions(logprobs_of(answer.blocks))}
 
 
 def _head(upstream: str, model: str, frame: Frame) -> Json:
@@ -47,6 +54,7 @@ class CompletionStreamEmitter:
         self._errors = ChatStreamEmitter(frame)
         self._head = b""  # of every chunk, up to its choices
         self._tail = b',"usage":null}\n\n' if frame.wants_usage else b"}\n\n"
+        self._length = 0  # of the text so far, in characters
         self._counts = Counts()
         self._finish = Finish.STOP
 
@@ -58,6 +66,10 @@ class CompletionStreamEmitter:
     def feed(self, piece: Piece) -> bytes:
         """The event for one piece, b"" where it says nothing now."""
         match piece:
+            case TextPiece(logprobs=logprobs) if logprobs:
+                offset, self._length = self._length, self._length + len(piece.text)
+                choice = _choice(piece.text, None) | {"logprobs": to_completions(logprobs, offset)}
+                return b'data: %b"choices":[%b]%b' % (self._head, dumps(choice), self._tail)
             case TextPiece() | RefusalPiece():
                 return self.text(piece.text)
             case Started():

@@ -8,12 +8,12 @@ from kinference.shapes.extras import extras
 from kinference.shapes.ir import Json, Request, Role, Text, Turn
 from kinference.shapes.json_text import bool_of, count_of, object_of, string_of, strings_of
 from kinference.shapes.lost import Untranslatable
-from kinference.shapes.openai_chat.request import sampling_of
+from kinference.shapes.openai_chat.request import answers_of, sampling_of
 from kinference.shapes.scan import BadBody
 
 MAX_TOKENS: Final = 16
 """What this API writes at most unless told otherwise."""
-DEFAULTS: Final = MappingProxyType({"n": 1, "best_of": 1})
+DEFAULTS: Final = MappingProxyType({"best_of": 1})
 
 _KEPT, _MAPPED, _REFUSED = Treatment.KEPT, Treatment.MAPPED, Treatment.REFUSED
 
@@ -34,12 +34,12 @@ FIELDS: Final[Fields] = {
         "user": Concept.END_USER,
         "stream": _KEPT,
         "stream_options": _MAPPED,
-        "n": _REFUSED,
+        "n": Concept.SEVERAL_ANSWERS,
         "best_of": _REFUSED,
         "echo": _REFUSED,
         "suffix": _REFUSED,
-        "logprobs": _REFUSED,
-        "logit_bias": _REFUSED,
+        "logprobs": Concept.LOGPROBS,
+        "logit_bias": Concept.LOGIT_BIAS,
         "cache_salt": Treatment.IGNORED,
     },
 }
@@ -58,6 +58,9 @@ def parse_request(body: Json) -> Request:
         stop=strings_of(body.get("stop"), "stop"),
         is_streaming=bool(bool_of(body.get("stream"), "stream")),
         wants_usage=options.get("include_usage") is True,
+        answers=answers_of(body.get("n"), "n"),
+        logprobs=count_of(body.get("logprobs"), "logprobs"),
+        logit_bias=object_of(body.get("logit_bias") or {}, "logit_bias") or None,
         end_user=string_of(body.get("user"), "user"),
         extras=tuple(extras(body, FIELDS, "", DEFAULTS)),
     )

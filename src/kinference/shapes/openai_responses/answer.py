@@ -1,10 +1,11 @@
 """A whole Responses answer, read and written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import counts_of, text_in
 from kinference.shapes.openai_responses.seals import sealed
 
@@ -75,7 +76,7 @@ def read_item(item: Json) -> Iterator[Block]:
             content = item.get("content")
             for part in content if isinstance(content, list) else ():
                 if isinstance(part, dict) and (text := text_in(part, "text")):
-                    yield Text(text)
+                    yield Text(text, logprobs=of_openai(part.get("logprobs")))
                 elif isinstance(part, dict) and (refusal := text_in(part, "refusal")):
                     yield Refusal(refusal)
         case "function_call":
@@ -150,7 +151,7 @@ def ended(finish: Finish) -> Json:
 def _item(block: Block, suffix: str) -> Json | None:
     match block:
         case Text():
-            return message_item(f"msg_{suffix}", [text_part(block.text)])
+            return message_item(f"msg_{suffix}", [text_part(block.text, block.logprobs)])
         case Refusal():
             return message_item(f"msg_{suffix}", [{"type": "refusal", "refusal": block.text}])
         case ToolCall():
@@ -161,9 +162,9 @@ def _item(block: Block, suffix: str) -> Json | None:
             return None
 
 
-def text_part(text: str) -> Json:
+def text_part(text: str, logprobs: Iterable[Json] = ()) -> Json:
     """A part of text."""
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": list(logprobs)}
 
 
 def message_item(item_id: str, content: list[Json], status: str = "completed") -> Json:

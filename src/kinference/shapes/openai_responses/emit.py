@@ -24,6 +24,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.openai_chat.emit import identity, sampling, schema_members
+from kinference.shapes.openai_responses.request import LOGPROBS
 
 _ROLES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.SYSTEM: "developer"}
 
@@ -44,6 +45,8 @@ def emit_request(request: Request) -> Json:
     body |= sampling(request.sampling, ("temperature", "top_p"))
     body |= _thinking(request)
     body |= _text(request)
+    if request.logprobs is not None:
+        body |= {"include": [LOGPROBS]} | ({"top_logprobs": request.logprobs} if request.logprobs else {})
     body |= identity(request)
     body["store"] = False  # nobody could ask for it again
     if request.is_streaming:

@@ -70,7 +70,9 @@ class ResponsesStreamEmitter:
     def _written(self, piece: Piece) -> bytes:
         match piece:
             case TextPiece():
-                return self._within(TextItem) + self._grown(piece.text)
+                opened = self._within(TextItem)
+                assert isinstance(self._open, TextItem), "just opened"
+                return opened + self._events_of(self._open.grown(piece.text, piece.logprobs))
             case RefusalPiece():
                 return self._within(RefusalItem) + self._grown(piece.text)
             case ReasoningPiece():

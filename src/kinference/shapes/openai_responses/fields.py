@@ -8,7 +8,7 @@ from kinference.shapes.concepts import Concept, Fields, Treatment
 _KEPT, _MAPPED, _DROPPED = Treatment.KEPT, Treatment.MAPPED, Treatment.DROPPED
 _IGNORED, _REFUSED = Treatment.IGNORED, Treatment.REFUSED
 
-DEFAULTS: Final = MappingProxyType({"truncation": "disabled", "top_logprobs": 0})
+DEFAULTS: Final = MappingProxyType({"truncation": "disabled"})
 """Values that ask for nothing more than leaving the field out."""
 
 _MARK = {"prompt_cache_breakpoint": Concept.CACHE_MARKS}
@@ -46,7 +46,7 @@ FIELDS: Final[Fields] = {
         "conversation": _REFUSED,
         "prompt": _REFUSED,
         "background": _REFUSED,
-        "top_logprobs": _REFUSED,
+        "top_logprobs": Concept.LOGPROBS,
         "image": _REFUSED,
         "context_management": _DROPPED,
         "truncation": _DROPPED,
@@ -54,7 +54,7 @@ FIELDS: Final[Fields] = {
         "moderation": _DROPPED,
         "access_programs": _DROPPED,
         "background_options": _IGNORED,
-        "include": _IGNORED,
+        "include": Concept.LOGPROBS,
         "metadata": _IGNORED,
         "store": _IGNORED,
         "prompt_cache_options": _IGNORED,

@@ -1,11 +1,13 @@
 """The items of a streamed response, each with the events of its life."""
 
+from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
 from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
+from kinference.shapes.logprobs import Logprobs
 from kinference.shapes.openai_responses.answer import call_item, message_item, reasoning_item, text_part
 
 Events: TypeAlias = list[tuple[str, Json]]
@@ -41,6 +43,7 @@ class TextItem:
     def __init__(self, suffix: str) -> None:
         self._id = f"msg_{suffix}"
         self._pieces: list[str] = []
+        self._logprobs: list[Json] = []
 
     def extended(self, text: str) -> bytes:
         """The members of the one event that `grown` gives, written."""
@@ -54,14 +57,15 @@ class TextItem:
             ("response.content_part.added", {**self._at, "part": self._part("")}),
         ]
 
-    def grown(self, text: str) -> Events:
+    def grown(self, text: str, logprobs: Logprobs = ()) -> Events:
         self._pieces.append(text)
-        return [(f"response.{self._name}.delta", {**self._at, "delta": text, **self._odds()})]
+        self._logprobs += logprobs
+        return [(f"response.{self._name}.delta", {**self._at, "delta": text, **self._odds(logprobs)})]
 
     def done(self) -> Events:
         text = "".join(self._pieces)
         return [
-            (f"response.{self._name}.done", {**self._at, **self._said(text), **self._odds()}),
+            (f"response.{self._name}.done", {**self._at, **self._said(text), **self._odds(self._logprobs)}),
             ("response.content_part.done", {**self._at, "part": self._part(text)}),
             (_DONE, {"item": self.whole()}),
         ]
@@ -73,14 +77,14 @@ class TextItem:
     def _at(self) -> Json:
         return {"item_id": self._id, "content_index": 0}
 
-    def _odds(self) -> Json:
-        return {"logprobs": []}
+    def _odds(self, logprobs: Sequence[Json]) -> Json:
+        return {"logprobs": list(logprobs)}
 
     def _said(self, text: str) -> Json:
         return {"text": text}
 
     def _part(self, text: str) -> Json:
-        return text_part(text)
+        return text_part(text, self._logprobs if text else ())
 
 
 class RefusalItem(TextItem):
@@ -88,7 +92,7 @@ class RefusalItem(TextItem):
 
     _name = "refusal"
 
-    def _odds(self) -> Json:
+    def _odds(self, logprobs: Sequence[Json]) -> Json:  # noqa: ARG002 - a refusal has none
         return {}
 
     def _said(self, text: str) -> Json:

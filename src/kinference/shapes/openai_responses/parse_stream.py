@@ -21,6 +21,7 @@ from kinference.shapes.answers import (
 from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json, Reasoning, Refusal, Text, ToolCall
 from kinference.shapes.json_text import loads, plain
+from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import counts_of, key_in, text_in
 from kinference.shapes.openai_responses.answer import finish_of, read_item
 from kinference.shapes.scan import BadBody
@@ -88,7 +89,10 @@ class ResponsesStreamParser:
         kind, index = text_in(body, "type"), key_in(body, "output_index")
         if kind in _PIECES:
             self._heard.add(index)
-            if text := text_in(body, "delta"):
+            text = text_in(body, "delta")
+            if logprobs := of_openai(body.get("logprobs")):
+                yield TextPiece(text, logprobs)
+            elif text:
                 yield _PIECES[kind](text)
         elif kind in _ARGUMENTS:
             self._heard.add(index)
@@ -121,7 +125,7 @@ class ResponsesStreamParser:
             for block in read_item(item):
                 match block:
                     case Text():
-                        yield TextPiece(block.text)
+                        yield TextPiece(block.text, block.logprobs)
                     case Refusal():
                         yield RefusalPiece(block.text)
                     case Reasoning():

@@ -32,6 +32,8 @@ from kinference.vocabulary import Api
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 
+LOGPROBS = "message.output_text.logprobs"
+
 
 def parse_request(body: Json) -> Request:
     """Read a request. Raises BadBody."""
@@ -57,8 +59,16 @@ def parse_request(body: Json) -> Request:
         service_tier=string_of(body.get("service_tier"), "service_tier"),
         cache_key=string_of(body.get("prompt_cache_key"), "prompt_cache_key"),
         verbosity=verbosity_of(body.get("text")),
+        logprobs=_logprobs(body),
         extras=tuple(extras(body, FIELDS, "", DEFAULTS)),
     )
+
+
+def _logprobs(body: Json) -> int | None:
+    """Either field asks for them."""
+    tops = count_of(body.get("top_logprobs"), "top_logprobs")
+    is_included = LOGPROBS in list_of(body.get("include"), "include")
+    return tops or 0 if tops or is_included else None
 
 
 def _turns(value: object) -> Iterator[Turn]:
