@@ -72,6 +72,8 @@ class PickArguments(msgspec.Struct, frozen=True):
     loss: Loss = Loss.WARN
     """What becomes of a request that a translation would take something from."""
     failed: frozenset[LocalTarget | ProviderTarget] = frozenset()
+    attempts_left: int = 1
+    """How often the request can still be sent, this time included."""
     """Where this very request has been in vain; only a caller in the same process can say so."""
 
 

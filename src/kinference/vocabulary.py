@@ -124,11 +124,11 @@ class StreamUsage(Keyed):
 class Need(Keyed):
     """A capability that a request asks of whoever serves it."""
 
-    VISION = auto()
-    AUDIO = auto()
-    TOOLS = auto()
-    LOGPROBS = auto()
-    STRUCTURED_OUTPUT = auto()
-    SEVERAL_ANSWERS = auto()
-    LOGIT_BIAS = auto()
-    TOKEN_PROMPT = auto()
+    VISION = "vision"
+    AUDIO = "audio"
+    TOOLS = "tools"
+    LOGPROBS = "logprobs"
+    STRUCTURED_OUTPUT = "structured_output"
+    SEVERAL_ANSWERS = "several_answers"
+    LOGIT_BIAS = "logit_bias"
+    TOKEN_PROMPT = "token_prompt"  # noqa: S105 - a prompt of token numbers, no secret

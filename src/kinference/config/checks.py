@@ -48,6 +48,11 @@ def limits_are_positive(config: Config) -> Iterator[ConfigError]:
             yield ConfigError(f"limits.{name}", "must be more than 0", "leave the key out for the default")
 
 
+def patience_is_positive(config: Config) -> Iterator[ConfigError]:
+    if config.gateway.first_byte_timeout <= 0:
+        yield ConfigError("gateway.first_byte_timeout", "must be more than 0", "leave the key out for the default")
+
+
 def a_body_fits_the_buffer(config: Config) -> Iterator[ConfigError]:
     if config.limits.body_max_bytes > config.limits.buffer_max_bytes:
         yield ConfigError(
@@ -263,6 +268,7 @@ def prices_are_not_negative(config: Config) -> Iterator[ConfigError]:
 CHECKS: tuple[Check, ...] = (
     listeners_differ,
     limits_are_positive,
+    patience_is_positive,
     a_body_fits_the_buffer,
     names_are_unique,
     pools_have_endpoints,

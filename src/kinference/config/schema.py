@@ -11,7 +11,7 @@ from typing import Any
 from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, StoreUrl, Url
 from kinference.core.policy import UnmatchedTenant
 from kinference.ids import ObjectRef
-from kinference.vocabulary import Api, Engine, Loss, QosClass, Role
+from kinference.vocabulary import Api, Engine, Loss, Need, QosClass, Role
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -166,6 +166,14 @@ class ModelPrice:
 
 
 @dataclass(frozen=True, slots=True)
+class Lacks:
+    """What some models cannot do. What is not said here counts as possible."""
+
+    needs: tuple[Need, ...] = field(metadata=about("What they lack."))
+    model: str = field(default="*", metadata=about("Model as the destination names it: exact, or a glob."))
+
+
+@dataclass(frozen=True, slots=True)
 class Pool:
     """Engines that serve the same models."""
 
@@ -180,6 +188,12 @@ class Pool:
     engine: Engine = field(default=Engine.AUTO, metadata=about("What the engines are; auto finds out."))
     prices: tuple[ModelPrice, ...] = field(
         default=(), metadata=about("What its models cost; those without a line cost nothing.")
+    )
+    lacks: tuple[Lacks, ...] = field(
+        default=(), metadata=about("What its models cannot do: requests that need it go elsewhere.")
+    )
+    context_tokens: Count | None = field(
+        default=None, metadata=about("Tokens of a prompt and its answer; absent: what each engine says.")
     )
     kv_events: KvEvents | None = field(
         default=None,
@@ -231,7 +245,13 @@ class Backend:
     )
     prices: tuple[ModelPrice, ...] = field(
         default=(),
-        metadata=about("What its models cost; those without a line: the price that is known of the provider."),
+        metadata=about("What its models cost; those without a line: what the provider is known to charge."),
+    )
+    lacks: tuple[Lacks, ...] = field(
+        default=(), metadata=about("What its models cannot do: requests that need it go elsewhere.")
+    )
+    context_tokens: Count | None = field(
+        default=None, metadata=about("Tokens of a prompt and its answer; absent: not known, all fit.")
     )
 
     @property
@@ -314,12 +334,15 @@ class ClientKey:
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """Who may use the HTTP plane."""
+    """Who may use the HTTP plane, and how patient it is."""
 
     keys: tuple[ClientKey, ...] = field(default=(), metadata=about("Credentials of clients."))
     unauthenticated: Unauthenticated | None = field(
         default=None,
         metadata=about('Requests without a credential (tenant ""); absent: allowed on loopback only.'),
+    )
+    first_byte_timeout: Duration = field(
+        default=Duration(600.0), metadata=about("How long a destination may take to begin its answer.")
     )
 
 

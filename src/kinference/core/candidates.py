@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, groupby
+from math import log
 
 import msgspec
+from xxhash import xxh3_64_intdigest
 
 from kinference.core.decision import BackendChoice, EndpointChoice, Rejected
 from kinference.core.filters import Question, Verdict, screen
@@ -19,10 +21,12 @@ from kinference.core.rates import Rates
 from kinference.core.request import Request
 from kinference.core.roster import Destination, ModelTraits, Roster
 from kinference.ids import Seconds
+from kinference.vocabulary import Need
 
 CONTEXT_SLACK = 1.25
 """The prompt's tokens are an estimate: only what is clearly too long is kept from an engine."""
 CACHED_MAX = 1_024
+HASH_MAX = 1.0 - 2.0**-53
 DOUBTS = {
     PrefixSignal.WARMING: "what it stored before its events were read",
     PrefixSignal.GAP: "some of its events were lost",
@@ -82,9 +86,9 @@ class Group:
                 self.doubtful = (
                     f"the prefix cache of {endpoint.spec.address} is not well known: {DOUBTS[endpoint.prefix_signal]}"
                 )
-            context = endpoint.max_model_tokens
-            if context is not None and (self.context_min is None or context < self.context_min):
-                self.context_min = context
+        context = destination.context_tokens
+        if context is not None and (self.context_min is None or context < self.context_min):
+            self.context_min = context
 
     def only(self, places: Sequence[int]) -> "Group":
         """The same group with these competitors alone."""
@@ -102,6 +106,8 @@ class Options:
     tiers: list[list[Group]] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     verdicts: Counter[Verdict] = field(default_factory=Counter)
+    lacking: set[Need] = field(default_factory=set)
+    """What the request needs and some of those removed are known not to have."""
 
     def reject(self, destination: Destination, verdict: Verdict, cause: str = "") -> None:
         """Note why someone was removed."""
@@ -139,7 +145,7 @@ class Candidates:
         options = self._options(request, rule)
         fitting = [_fitting(tier, request) for tier in options.tiers]
         affordable = fitting if purse_usd is None else [_affordable(tier, request, purse_usd) for tier in fitting]
-        untried = [_untried(tier, request) for tier in affordable] if request.failed else affordable
+        untried = _elsewhere(affordable, request, now) if request.failed else affordable
         for tier in untried:
             healthy = tier if _all_closed(tier) else _kept(tier, lambda one: one.circuit.allows(now))
             if healthy:
@@ -152,7 +158,7 @@ class Candidates:
 
     def _options(self, request: Request, rule: TenantRule | None) -> Options:
         destinations, minds_money = (rule.destinations, rule.minds_money) if rule is not None else (None, False)
-        key = (request.model, request.api, request.reaches, request.pool, destinations, minds_money)
+        key = (request.model, request.api, request.needs, request.reaches, request.pool, destinations, minds_money)
         options = self._cache.get(key)
         if options is None:
             options = self._find(request, rule)
@@ -183,7 +189,11 @@ class Candidates:
         for question in questions:
             destination, model = question.destination, question.model
             verdict = screen(question)
-            if verdict is not None:
+            if verdict is Verdict.LACKS and model is not None:
+                lacking = destination.lacks(model, question.request.needs)
+                options.lacking |= lacking
+                options.reject(destination, verdict, f"{verdict.cause} {named(lacking)}")
+            elif verdict is not None:
                 options.reject(destination, verdict)
             elif model is not None:
                 group.add(destination, model, self._roster.rates(destination, model), self._roster.traits(model))
@@ -211,6 +221,11 @@ class Candidates:
         return [one for one in self._roster.endpoints if one.ref == request.pool]
 
 
+def named(needs: Iterable[Need]) -> str:
+    """Needs as people read them."""
+    return ", ".join(sorted(need.value.replace("_", " ") for need in needs))
+
+
 def _choice(destination: Destination, model: str) -> EndpointChoice | BackendChoice:
     endpoint, backend = destination.endpoint, destination.backend
     if backend is not None:
@@ -232,15 +247,38 @@ def _splits(tier: Sequence[Target]) -> list[Sequence[Target]]:
 
 
 def _fitting(tier: Sequence[Group], request: Request) -> Sequence[Group]:
-    """The tier without those whose context is too short, should there be any."""
+    """The tier without those whose context is too short, should there be any.
+
+    Of the rest those with room for the longest answer that the client allows, where there are such: some engines
+    refuse what others cut off.
+    """
+    kept = _with_context(tier, request, 0)
+    return (_with_context(kept, request, request.output_tokens) or kept) if request.output_tokens else kept
+
+
+def _with_context(tier: Sequence[Group], request: Request, output_tokens: int) -> Sequence[Group]:
     kept = []
     for group in tier:
-        tokens = request.prompt_bytes / group.traits[group.models[0]].bytes_per_token / CONTEXT_SLACK
-        if group.context_min is None or tokens <= group.context_min:
+        if group.context_min is None:
+            kept.append(group)
+            continue
+        prompt_tokens = request.prompt_bytes / group.traits[group.models[0]].bytes_per_token / CONTEXT_SLACK
+        tokens = prompt_tokens + output_tokens
+        if tokens <= group.context_min:
             kept.append(group)
         else:
-            kept.extend(_kept([group], partial(Destination.takes, prompt_tokens=tokens)))
+            kept.extend(_kept([group], partial(Destination.takes, tokens=tokens)))
     return kept
+
+
+def claim_of(session: str, group: Group) -> float:
+    """How strong a claim a group of a split has on a session; the strongest gets it, each as often as its weight says
+    (weighted rendezvous hashing).
+    """
+    one = group.destinations[0]
+    name = f"{one.kind.value} {one.ref} {group.models[0]} {session}"
+    share = (xxh3_64_intdigest(name.encode("utf-8", "surrogatepass")) + 0.5) / 2**64
+    return -group.weight / log(min(share, HASH_MAX))
 
 
 def _affordable(tier: Sequence[Group], request: Request, purse_usd: float) -> Sequence[Group]:
@@ -264,8 +302,19 @@ def expected_usd(request: Request, group: Group) -> list[float]:
     return costs
 
 
-def _untried(tier: Sequence[Group], request: Request) -> Sequence[Group]:
-    return _kept(tier, lambda one: one.place not in request.failed)
+def _elsewhere(tiers: Sequence[Sequence[Group]], request: Request, now: Seconds) -> Sequence[Sequence[Group]]:
+    """The tiers without those that have failed this very request.
+
+    What attempts it has left are kept for the pools and backends that have not been tried at all: or a large pool would
+    use all of them up, and no fallback would ever get its turn.
+    """
+    untried = [_kept(tier, lambda one: one.place not in request.failed) for tier in tiers]
+    members = [one for tier in tiers for group in tier for one in group.destinations]
+    failed = {(one.kind, one.ref) for one in members if one.place in request.failed}
+    fresh = {(one.kind, one.ref) for one in members if one.circuit.allows(now)} - failed
+    if len(fresh) < request.attempts_left or not fresh:
+        return untried
+    return [_kept(tier, lambda one: (one.kind, one.ref) in fresh) for tier in untried]
 
 
 def _all_closed(groups: Sequence[Group]) -> bool:
@@ -288,7 +337,7 @@ def _explained(
     options: Options, fitting: Sequence[Sequence[Group]], affordable: Sequence[Sequence[Group]], request: Request
 ) -> Options:
     """The options with a verdict also for those that only this request, or this moment, removed."""
-    explained = Options([], list(options.rejected), Counter(options.verdicts))
+    explained = Options([], list(options.rejected), Counter(options.verdicts), set(options.lacking))
     for tier, long_enough, cheap_enough in zip(
         options.tiers, map(_members, fitting), map(_members, affordable), strict=True
     ):

@@ -26,6 +26,7 @@ class Verdict(Enum):
 
     NOT_SERVED = ("without the model", "load it on an engine or route it under `models`")
     WRONG_API = ("of another API", "call an API that it speaks")
+    LACKS = ("lacking", "ask without it, or route to a model that can")
     NOT_READY = ("not ready", "check that the engine is up and answers /health")
     DRAINING = ("draining", "end the drain or add an endpoint")
     FORBIDDEN = ("closed to the tenant", "extend the tenant's `destinations`")
@@ -96,6 +97,15 @@ class SpeaksApi:
 
 
 @dataclass(frozen=True, slots=True)
+class HasNeeds:
+    """Keeps who is not known to lack what the request needs."""
+
+    def verdict(self, question: Question) -> Verdict | None:
+        needs, model = question.request.needs, question.model
+        return Verdict.LACKS if needs and model is not None and question.destination.lacks(model, needs) else None
+
+
+@dataclass(frozen=True, slots=True)
 class IsReady:
     """Keeps endpoints whose readiness probe succeeds."""
 
@@ -131,7 +141,15 @@ class HasPrice:
         return Verdict.UNPRICED if question.destination.price(question.model) is None else None
 
 
-FILTERS: tuple[Filter, ...] = (ServesModel(), SpeaksApi(), IsReady(), NotDraining(), OpenToTenant(), HasPrice())
+FILTERS: tuple[Filter, ...] = (
+    ServesModel(),
+    SpeaksApi(),
+    HasNeeds(),
+    IsReady(),
+    NotDraining(),
+    OpenToTenant(),
+    HasPrice(),
+)
 """The tenant's own limits come last: only who could serve is refused by policy, the rest is missing capacity."""
 
 

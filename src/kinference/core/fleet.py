@@ -11,7 +11,7 @@ from itertools import count
 
 from kinference.core.prices import PricedModel
 from kinference.ids import Address, ObjectRef, Seconds
-from kinference.vocabulary import Api, Engine
+from kinference.vocabulary import Api, Engine, Need
 
 
 class PrefixSignal(Enum):
@@ -48,6 +48,14 @@ class CacheFeed:
 
 
 @dataclass(frozen=True, slots=True)
+class Lacking:
+    """What every model whose name matches cannot do. Of what is not said here nobody knows that it cannot be done."""
+
+    pattern: str
+    needs: frozenset[Need]
+
+
+@dataclass(frozen=True, slots=True)
 class EndpointSpec:
     """One endpoint as configuration or discovery names it. Identity is (pool, address)."""
 
@@ -63,6 +71,9 @@ class EndpointSpec:
     cache_feed: CacheFeed | None = None
     prices: tuple[PricedModel, ...] = ()
     """Models without one cost nothing: these are our own engines."""
+    lacks: tuple[Lacking, ...] = ()
+    context_tokens: int | None = None
+    """None: what the engine's own list says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,9 @@ class BackendSpec:
     """Another whenever the URL or the credential is another."""
     prices: tuple[PricedModel, ...] = ()
     """By the provider's names. What a model without one costs is unknown."""
+    lacks: tuple[Lacking, ...] = ()
+    """By the provider's names."""
+    context_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from random import Random
 
 from msgspec.structs import replace
-from xxhash import xxh3_64_intdigest
 
-from kinference.core.candidates import Candidates, Group, Options, Shortlist
+from kinference.core.candidates import Candidates, Group, Options, Shortlist, claim_of
 from kinference.core.decision import Decision, Explanation
 from kinference.core.filters import Verdict
 from kinference.core.fleet import Fleet
@@ -286,12 +285,15 @@ class Router:
         return Weighing(request, group, prompt, case, weighed, shortlist, recording=record(case, setting, weighed))
 
     def _split(self, request: Request, groups: Sequence[Group]) -> Group:
-        """The target that this request falls to: by weight, and for one session always the same."""
+        """The target that this request falls to: by weight, and for one session always the same while it is there.
+
+        When weights change or a target goes, no other sessions move than those that have to.
+        """
         if len(groups) == 1:
             return groups[0]
-        session = request.session
-        share = xxh3_64_intdigest(session.encode("utf-8", "surrogatepass")) / 2**64 if session else self._rng.random()
-        point = share * sum(group.weight for group in groups)
+        if request.session:
+            return max(groups, key=lambda group: claim_of(request.session, group))
+        point = self._rng.random() * sum(group.weight for group in groups)
         for group in groups:
             point -= group.weight
             if point < 0:

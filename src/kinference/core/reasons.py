@@ -1,6 +1,6 @@
 """The one line that a refusal gives: what was removed and why, and what would help. No body text, at most 512 signs."""
 
-from kinference.core.candidates import Options
+from kinference.core.candidates import Options, named
 from kinference.core.filters import Verdict
 from kinference.core.policy import shown
 from kinference.core.request import Request
@@ -15,7 +15,7 @@ _BY_RULE = {
     Verdict.UNPRICED: ("policy:", "minds money, and nobody knows the price"),
 }
 """Who could serve, and is kept from it by the tenant's own rule."""
-HOPELESS = {Verdict.WRONG_API: "api: ", Verdict.TOO_LONG: "context: "}
+HOPELESS = {Verdict.WRONG_API: "api: ", Verdict.LACKS: "needs: ", Verdict.TOO_LONG: "context: "}
 """What only another request can help, and how its reason begins."""
 
 
@@ -25,8 +25,8 @@ def unknown_pool(pool: ObjectRef) -> str:
 
 
 def no_workers(request: Request, options: Options) -> tuple[Outcome, str]:
-    """The outcome and its reason when every destination was removed. A reason that begins with `context:` or `api:` is
-    one that no waiting mends.
+    """The outcome and its reason when every destination was removed. A reason that begins with `context:`, `api:` or
+    `needs:` is one that no waiting mends.
     """
     counts, model = options.verdicts, shown(request.model)
     where = f" in pool {shown(str(request.pool))}" if request.pool is not None else ""
@@ -42,8 +42,12 @@ def no_workers(request: Request, options: Options) -> tuple[Outcome, str]:
         candidates.pop(Verdict.NOT_SERVED, None)
     is_hopeless = candidates.keys() <= HOPELESS.keys()
     prefix = HOPELESS[last] if is_hopeless else ""
-    causes = ", ".join(f"{number} {verdict.cause}" for verdict, number in candidates.items())
+    causes = ", ".join(f"{number} {_cause(verdict, options)}" for verdict, number in candidates.items())
     tripped = [one for one in options.rejected if one.verdict.startswith(Verdict.TRIPPED.cause)]
     details = "".join(f"; {one.destination}: {one.verdict}"[:120] for one in tripped[:CAUSES_SHOWN])
     reason = f"{prefix}no worker for model {model}{where}: {causes}{details}; {last.remedy}"
     return Outcome.NO_WORKERS, reason[:REASON_MAX]
+
+
+def _cause(verdict: Verdict, options: Options) -> str:
+    return f"{verdict.cause} {named(options.lacking)}" if verdict is Verdict.LACKS else verdict.cause

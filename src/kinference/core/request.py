@@ -30,6 +30,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """The client's `cache_salt`: engines share no prefix across salts."""
     failed: frozenset[Address | ObjectRef] = frozenset()
     """Endpoints and backends that this very request has been to in vain: not again."""
+    attempts_left: int = 1
+    """How often it can still be sent, this time included."""
     reaches: frozenset[Api] = frozenset()
     """APIs of other destinations that can serve the request by translation, both ways; empty when the caller cannot
     translate the answer."""

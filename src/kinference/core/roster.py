@@ -1,6 +1,7 @@
 """Every destination with what this router knows of it: load, rates, health. Kept in step with the fleet."""
 
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from statistics import fmean
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from kinference.core.prefix.index import PrefixIndex
 from kinference.core.prices import FREE, Price, price_of
 from kinference.core.rates import BACKEND_BASE_MS, SAMPLE_MS_MAX, Line, PeakLatency, Rates, Typical, cold_rates
 from kinference.ids import Address, ObjectRef, Seconds
+from kinference.vocabulary import Need
 
 SMOOTHING = 0.05
 BYTES_PER_TOKEN = 4.0
@@ -106,10 +108,25 @@ class Destination:
         while len(self.adapters) > ((seen and seen.adapters_max) or ADAPTERS_LOADED):
             del self.adapters[next(iter(self.adapters))]
 
-    def takes(self, prompt_tokens: float) -> bool:
-        """True when a prompt of this length fits its context, as far as is known."""
-        context = self.endpoint.max_model_tokens if self.endpoint is not None else None
-        return context is None or prompt_tokens <= context
+    @property
+    def context_tokens(self) -> int | None:
+        """How much it takes of a prompt and its answer; None when nobody has said."""
+        if self.endpoint is not None:
+            return self.endpoint.spec.context_tokens or self.endpoint.max_model_tokens
+        return self.backend.context_tokens if self.backend is not None else None
+
+    def takes(self, tokens: float) -> bool:
+        """True when so much fits its context, as far as is known."""
+        context = self.context_tokens
+        return context is None or tokens <= context
+
+    def lacks(self, model: str, needs: frozenset[Need]) -> frozenset[Need]:
+        """Which of the needs a model here is known not to have."""
+        spec = self.endpoint.spec if self.endpoint is not None else self.backend
+        if spec is None or not spec.lacks or not needs:
+            return frozenset()
+        lacking = (one.needs for one in spec.lacks if fnmatchcase(model, one.pattern))
+        return needs & frozenset().union(*lacking)
 
     def price(self, model: str) -> Price | None:
         """What a model costs here; None when that is not known."""

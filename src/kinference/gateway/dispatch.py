@@ -159,6 +159,7 @@ class Dispatch:
             qos=order.caller.qos,
             request_path=order.inbound.path,
             failed=frozenset(self._failed),
+            attempts_left=max(self._options.attempts_max - self._record.attempts, 1),
             translates=True,
             loss=order.loss,
         )

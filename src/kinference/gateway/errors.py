@@ -32,6 +32,7 @@ UNAUTHENTICATED = Fault(401, "authentication_error", "invalid_api_key")
 FORBIDDEN = Fault(403, "permission_error")
 NOT_FOUND = Fault(404, "not_found_error")
 TOO_LONG = Fault(400, "invalid_request_error", "context_length_exceeded")
+UNABLE = Fault(400, "invalid_request_error", "unsupported_capability")
 WRONG_API = Fault(400, "invalid_request_error", "unsupported_api")
 UNKNOWN_MODEL = Fault(404, "not_found_error", "model_not_found")
 METHOD_NOT_ALLOWED = Fault(405, "invalid_request_error", "method_not_allowed")
@@ -102,7 +103,7 @@ _POLICY: tuple[tuple[str, Fault], ...] = (
     ("policy:", FORBIDDEN),
 )
 
-_HOPELESS: tuple[tuple[str, Fault], ...] = (("context:", TOO_LONG), ("api:", WRONG_API))
+_HOPELESS: tuple[tuple[str, Fault], ...] = (("context:", TOO_LONG), ("api:", WRONG_API), ("needs:", UNABLE))
 """Refusals that waiting does not mend, so that no client is told to try again."""
 
 

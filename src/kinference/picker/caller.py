@@ -56,6 +56,8 @@ def pick_request(arguments: PickArguments) -> tuple[pb.PickRequest, Fields]:
         fields.append((convert.REQUEST_PATH, arguments.request_path))
     if arguments.translates:
         fields.append((convert.TRANSLATES, "1"))
+    if arguments.failed:
+        fields.append((convert.ATTEMPTS_LEFT, str(arguments.attempts_left)))
     fields.extend((convert.FAILED, text) for text in sorted(map(convert.spelled, arguments.failed)))
     return request, tuple(fields)
 

@@ -143,5 +143,6 @@ def _request(parsed: Parsed, arguments: PickArguments, open_to: frozenset[Api]) 
         session=parsed.session,
         salt=parsed.salt,
         reaches=open_to,
+        attempts_left=arguments.attempts_left,
         failed=frozenset(one.address if isinstance(one, LocalTarget) else one.backend for one in arguments.failed),
     )

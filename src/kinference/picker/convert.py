@@ -53,10 +53,12 @@ REQUEST_PATH = "kinference-request-path"
 TRANSLATES = "kinference-translates"
 LOSS = "kinference-loss"
 FAILED = "kinference-failed"
+ATTEMPTS_LEFT = "kinference-attempts-left"
 BROKEN = "kinference-broken"
 
 CLIENT_REQUEST_ID_MAX_CHARS = 256
 DETAIL_MAX_CHARS = 512
+ATTEMPTS_DIGITS = 3
 REQUEST_PATH_MAX_CHARS = 2048
 DECLARED_LENGTH_MAX = 2**64 - 1
 DECLARED_LENGTH_MAX_DIGITS = 20
@@ -114,6 +116,7 @@ def pick_arguments(message: bytes | None, metadata: Metadata, name_max_chars: in
         translates=ours.get(TRANSLATES, "").lower() in ("1", "true"),
         loss=_LOSSES.get(ours.get(LOSS, "").lower(), LOSS_DEFAULT),
         failed=_failed(metadata) if FAILED in ours else frozenset(),
+        attempts_left=_attempts_left(ours.get(ATTEMPTS_LEFT, "")),
     )
 
 
@@ -198,6 +201,11 @@ def spelled(destination: LocalTarget | ProviderTarget) -> str:
     if isinstance(destination, LocalTarget):
         return quote(destination.address, safe=":[]")
     return f"{quote(destination.backend.namespace, safe='')}/{quote(destination.backend.name, safe='')}"
+
+
+def _attempts_left(text: str) -> int:
+    """1 unless a small number is said: whoever does not say may not come again."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= ATTEMPTS_DIGITS else 1
 
 
 def _failed(metadata: Metadata) -> frozenset[LocalTarget | ProviderTarget]:

@@ -27,7 +27,7 @@ from kinference.picker.limits import PickerLimits
 from kinference.picker.numbering import IdSource
 from kinference.picker.service import picker_service
 from kinference.picker.timer import ReclaimTimer
-from kinference.ports import Clock, Picker, Upstream
+from kinference.ports import Clock, Picker, Upstream, UpstreamTimeouts
 from kinference.runtime.certificates import Certificates, certificates
 from kinference.runtime.clock import SystemClock
 from kinference.runtime.control import Control
@@ -162,6 +162,7 @@ def build_gateway(config: Config, parts: Parts, picker: Picker, backends: Follow
         body_bytes_max=config.limits.body_max_bytes,
         upload_idle=config.limits.push_idle_timeout,
         loss=config.translation.loss,
+        timeouts=UpstreamTimeouts(first_byte=config.gateway.first_byte_timeout),
     )
     return Gateway(outside, options)
 

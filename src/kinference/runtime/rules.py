@@ -11,6 +11,7 @@ from kinference.config.schema import (
     Config,
     Endpoint,
     KvEvents,
+    Lacks,
     ModelPrice,
     ModelRoute,
     Pool,
@@ -18,7 +19,7 @@ from kinference.config.schema import (
     TenantPolicy,
 )
 from kinference.config.schema import Target as ConfiguredTarget
-from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Fleet
+from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Fleet, Lacking
 from kinference.core.limits import Limits
 from kinference.core.pick import Router
 from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind, TenantRule
@@ -48,6 +49,8 @@ def _endpoint_spec(pool: Pool, endpoint: Endpoint) -> EndpointSpec:
         models=pool.models,
         prices=_prices(pool.prices),
         cache_feed=_cache_feed(endpoint.kv_events or pool.kv_events),
+        lacks=_lacks(pool.lacks),
+        context_tokens=pool.context_tokens,
     )
 
 
@@ -68,7 +71,20 @@ def _backend_spec(config: Config, backend: Backend, record: BackendRoute | None)
     listed = {name: listed_price(name, url) for name in names} if url else {}
     known = tuple(PricedModel(escape(name), price) for name, price in listed.items() if price is not None)
     prices = (*_prices(backend.prices), *known)
-    return BackendSpec(backend.ref, backend.api, backend.models, backend.path or "", _revision(backend, record), prices)
+    return BackendSpec(
+        backend.ref,
+        backend.api,
+        backend.models,
+        backend.path or "",
+        _revision(backend, record),
+        prices,
+        _lacks(backend.lacks),
+        backend.context_tokens,
+    )
+
+
+def _lacks(configured: Iterable[Lacks]) -> tuple[Lacking, ...]:
+    return tuple(Lacking(one.model, frozenset(one.needs)) for one in configured)
 
 
 def _revision(backend: Backend, record: BackendRoute | None) -> str:

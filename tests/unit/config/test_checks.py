@@ -34,6 +34,7 @@ def test_a_good_file_passes() -> None:
     [
         ("listen: {picker: 127.0.0.1:80, admin: 127.0.0.1:80}", "listen.admin: another listener has this address"),
         ("limits: {body_ttl: 0}", "limits.body_ttl: must be more than 0"),
+        ("gateway: {first_byte_timeout: 0}", "gateway.first_byte_timeout: must be more than 0"),
         ("tenants: [{tenants: [a], limits: {concurrent: 0}}]", "tenants[0].limits.concurrent: must be more than 0"),
         (
             "tenants: [{tenants: [a], limits: {usd_per_month: -1}}]",

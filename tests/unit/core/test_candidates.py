@@ -1,8 +1,13 @@
 """Groups and tiers of candidates."""
 
-from kinference.core.candidates import CACHED_MAX, Candidates, Group, Shortlist, expected_usd
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from kinference.core.candidates import CACHED_MAX, Candidates, Group, Shortlist, claim_of, expected_usd
 from kinference.core.filters import Verdict
-from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
+from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Lacking
 from kinference.core.policy import ModelRule, RoutingRules, Rulebook, Target, TargetKind
 from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.index import PrefixIndex
@@ -10,7 +15,7 @@ from kinference.core.prices import Price, PricedModel
 from kinference.core.request import Request
 from kinference.core.roster import Roster
 from kinference.ids import Address, ObjectRef
-from kinference.vocabulary import Api
+from kinference.vocabulary import Api, Need
 
 A, B, CLOUD = (ObjectRef("default", name) for name in ("a", "b", "cloud"))
 
@@ -99,7 +104,7 @@ def test_where_the_request_has_failed_it_does_not_go_again_and_the_next_tier_get
     _, candidates = candidates_of(Target(TargetKind.POOL, A), Target(TargetKind.BACKEND, CLOUD, "x", priority=1))
 
     def left(*failed: Address | ObjectRef) -> list[str]:
-        request = Request("m", Api.OPENAI_CHAT, (), 0, failed=frozenset(failed))
+        request = Request("m", Api.OPENAI_CHAT, (), 0, failed=frozenset(failed), attempts_left=9)
         found = candidates.shortlist(request, None, 0.0)
         assert found.groups or found.options.verdicts[Verdict.FAILED] == len(failed)
         return [name for group in found.groups for name in group.names]
@@ -170,3 +175,77 @@ def test_a_dear_tier_makes_room_for_the_next() -> None:
     assert group.names == ["default/a/a0:1", "default/a/a1:1"]
     (group,) = candidates.shortlist(request, None, 0.0, 5.0).groups
     assert expected_usd(request, group) == [1.0]
+
+
+def test_requests_with_other_needs_have_other_candidates() -> None:
+    roster, candidates = candidates_of()
+    backend = roster.backends[0].backend
+    assert backend is not None
+    roster.backends[0].backend = replace(backend, lacks=(Lacking("*", frozenset({Need.VISION, Need.TOOLS})),))
+    seeing = Request("m", Api.OPENAI_CHAT, (), 0, needs=frozenset({Need.VISION, Need.TOOLS}))
+    assert len(shortlist(candidates).groups[0].names) == 5
+    found = candidates.shortlist(seeing, None, 0.0)
+    assert len(found.groups[0].names) == 4
+    assert found.options.lacking == {Need.VISION, Need.TOOLS}
+    assert [one.verdict for one in found.options.rejected] == ["lacking tools, vision"]
+
+
+def test_room_for_the_longest_answer_is_preferred_and_not_required() -> None:
+    roster, candidates = candidates_of(Target(TargetKind.POOL, A), Target(TargetKind.BACKEND, CLOUD))
+    for destination, context in zip(roster.endpoints, (1_200, 3_000, 0, 0), strict=True):
+        assert destination.endpoint is not None
+        destination.endpoint.max_model_tokens = context or None
+    backend = roster.backends[0].backend
+    assert backend is not None
+    roster.backends[0].backend = replace(backend, context_tokens=1_500)
+
+    def who(output_tokens: int | None) -> list[str]:
+        request = Request("m", Api.OPENAI_CHAT, (), 4_000, output_tokens=output_tokens)  # about 1,000 tokens
+        return candidates.shortlist(request, None, 0.0).groups[0].names
+
+    assert len(who(None)) == 3
+    assert len(who(500)) == 2
+    assert who(2_000) == ["default/a/a1:1"]
+    assert len(who(1_000_000)) == 3
+
+
+def failing(candidates: Candidates, attempts_left: int, *failed: Address | ObjectRef) -> list[str]:
+    request = Request("m", Api.OPENAI_CHAT, (), 0, failed=frozenset(failed), attempts_left=attempts_left)
+    return [name for group in candidates.shortlist(request, None, 0.0).groups for name in group.names]
+
+
+def test_the_attempts_that_are_left_are_kept_for_who_has_not_been_tried_at_all() -> None:
+    a0, cloud = Address("a0:1"), ["backend default/cloud"]
+    _, candidates = candidates_of(
+        Target(TargetKind.POOL, A),
+        Target(TargetKind.POOL, B, priority=1),
+        Target(TargetKind.BACKEND, CLOUD, priority=2),
+    )
+    assert failing(candidates, 3) == ["default/a/a0:1", "default/a/a1:1"]
+    assert failing(candidates, 3, a0) == ["default/a/a1:1"]
+    assert failing(candidates, 2, a0) == ["default/b/b0:1", "default/b/b1:1"]
+    assert failing(candidates, 1, a0, Address("b0:1")) == cloud
+    assert failing(candidates, 1, a0, Address("b0:1"), CLOUD) == ["default/a/a1:1"]
+
+
+def test_a_broken_side_of_a_split_leaves_its_last_attempt_to_the_other() -> None:
+    _, candidates = candidates_of(Target(TargetKind.POOL, A, weight=1), Target(TargetKind.POOL, B, weight=9))
+    assert failing(candidates, 2, Address("a0:1")) == ["default/a/a1:1", "default/b/b0:1", "default/b/b1:1"]
+    assert failing(candidates, 1, Address("a0:1")) == ["default/b/b0:1", "default/b/b1:1"]
+
+
+def test_no_attempt_is_kept_for_who_is_ejected() -> None:
+    roster, candidates = candidates_of(Target(TargetKind.POOL, A), Target(TargetKind.BACKEND, CLOUD, priority=1))
+    roster.backends[0].circuit.reject("no key", 0.0)
+    assert failing(candidates, 1, Address("a0:1")) == ["default/a/a1:1"]
+
+
+def test_claims_are_as_strong_as_weights_say() -> None:
+    _, candidates = candidates_of(
+        Target(TargetKind.POOL, A, weight=1),
+        Target(TargetKind.POOL, B, weight=2),
+        Target(TargetKind.BACKEND, CLOUD, weight=5),
+    )
+    groups = shortlist(candidates).groups
+    won = Counter(max(groups, key=lambda group: claim_of(f"s{number}", group)).weight for number in range(4_000))
+    assert [won[weight] for weight in (1, 2, 5)] == pytest.approx([500, 1_000, 2_500], abs=120)

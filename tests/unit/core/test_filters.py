@@ -3,14 +3,14 @@
 import pytest
 
 from kinference.core.filters import FILTERS, Question, Verdict, screen
-from kinference.core.fleet import BackendSpec, Endpoint, EndpointSpec
+from kinference.core.fleet import BackendSpec, Endpoint, EndpointSpec, Lacking
 from kinference.core.limits import Limits
 from kinference.core.policy import TargetKind, TenantRule
 from kinference.core.prices import FREE, PricedModel
 from kinference.core.request import Request
 from kinference.core.roster import Destination
 from kinference.ids import Address, ObjectRef
-from kinference.vocabulary import Api, Engine
+from kinference.vocabulary import Api, Engine, Need
 
 POOL = ObjectRef("default", "pool")
 
@@ -22,9 +22,10 @@ def local(
     return Destination(TargetKind.POOL, POOL, "pool", endpoint)
 
 
-def backend(api: Api, priced: str = "") -> Destination:
+def backend(api: Api, priced: str = "", lacks: tuple[Lacking, ...] = ()) -> Destination:
     ref, prices = ObjectRef("default", "openai"), (PricedModel(priced, FREE),)
-    return Destination(TargetKind.BACKEND, ref, "backend", backend=BackendSpec(ref, api, {}, prices=prices))
+    spec = BackendSpec(ref, api, {}, prices=prices, lacks=lacks)
+    return Destination(TargetKind.BACKEND, ref, "backend", backend=spec)
 
 
 def verdict(destination: Destination, api: Api = Api.OPENAI_CHAT, model: str | None = "m") -> Verdict | None:
@@ -67,7 +68,7 @@ def test_the_tenants_limits_come_last() -> None:
     request = Request("m", Api.OPENAI_CHAT, (), 0, tenant="t")
     assert screen(Question(request, closed, local(), "m")) is Verdict.FORBIDDEN
     assert screen(Question(request, closed, local(ready=False), "m")) is Verdict.NOT_READY
-    assert len(FILTERS) == 6
+    assert len(FILTERS) == 7
 
 
 @pytest.mark.parametrize(
@@ -84,3 +85,19 @@ def test_who_minds_money_goes_nowhere_at_an_unknown_price(rule: TenantRule) -> N
 
 def test_every_verdict_says_what_would_help() -> None:
     assert all(one.cause and one.remedy for one in Verdict)
+
+
+@pytest.mark.parametrize("need", list(Need))
+def test_who_is_known_to_lack_a_need_is_left_out_and_of_whom_nothing_is_known_is_not(need: Need) -> None:
+    lacks = (Lacking("m*", frozenset({need})),)
+    there = backend(Api.OPENAI_CHAT, lacks=lacks)
+    spec = EndpointSpec(POOL, Address("h:1"), lacks=lacks)
+    served = Endpoint(spec, 0, 1, ready=True, models=frozenset({"m", "n"}))
+    here = Destination(TargetKind.POOL, POOL, "pool", served)
+    asks = Request("m", Api.OPENAI_CHAT, (), 0, needs=frozenset({need}))
+    asks_other = Request("m", Api.OPENAI_CHAT, (), 0, needs=frozenset(set(Need) - {need}))
+    for destination in (there, here):
+        assert screen(Question(asks, None, destination, "m")) is Verdict.LACKS
+        assert screen(Question(asks, None, destination, "n")) is None
+        assert screen(Question(asks_other, None, destination, "m")) is None
+    assert screen(Question(asks, None, backend(Api.OPENAI_CHAT), "m")) is None

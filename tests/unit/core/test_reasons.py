@@ -8,7 +8,7 @@ from kinference.core.filters import Verdict
 from kinference.core.reasons import REASON_MAX, no_workers, unknown_pool
 from kinference.core.request import Request
 from kinference.ids import ObjectRef
-from kinference.vocabulary import Api, Outcome
+from kinference.vocabulary import Api, Need, Outcome
 
 REQUEST = Request("m", Api.OPENAI_CHAT, (), 0, tenant="t", pool=ObjectRef("default", "gpu"))
 
@@ -66,3 +66,12 @@ def test_a_rule_about_money_is_told_as_quota_or_policy_and_before_missing_capaci
     outcome, text = reason(Verdict.NOT_SERVED, Verdict.UNPRICED)
     assert outcome is Outcome.POLICY_REJECTED
     assert text.startswith("policy: tenant 't' minds money, and nobody knows the price of model 'm'; give the backend")
+
+
+def test_a_need_that_nobody_has_is_named_and_told_apart_from_missing_capacity() -> None:
+    options = Options([], [], Counter({Verdict.LACKS: 2}), {Need.STRUCTURED_OUTPUT, Need.AUDIO})
+    outcome, text = no_workers(REQUEST, options)
+    assert outcome is Outcome.NO_WORKERS
+    assert text.startswith("needs: no worker for model 'm' in pool 'default/gpu': 2 lacking audio, structured output; ")
+    options.verdicts[Verdict.NOT_READY] = 1
+    assert no_workers(REQUEST, options)[1].startswith("no worker")

@@ -172,6 +172,7 @@ async def test_a_destination_that_just_failed_is_not_sent_to_again() -> None:
 async def test_the_picker_is_told_where_the_request_has_failed() -> None:
     world = World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(DOWN, FakeAnswer()))
     await Run(world).delivery()
+    assert [arguments.attempts_left for arguments in world.picker.picks] == [3, 2, 1][: len(world.picker.picks)]
     assert [arguments.failed for arguments in world.picker.picks] == [
         frozenset(),
         frozenset({ENGINE_A}),

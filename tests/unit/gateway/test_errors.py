@@ -58,6 +58,7 @@ def test_a_fault_that_stays_has_no_retry_after() -> None:
     [
         (Outcome.BAD_REQUEST, "not JSON", 400, None),
         (Outcome.NO_WORKERS, "none ready", 503, "overloaded"),
+        (Outcome.NO_WORKERS, "needs: 2 lacking vision", 400, "unsupported_capability"),
         (Outcome.POLICY_REJECTED, "policy: not yours", 403, None),
         (Outcome.POLICY_REJECTED, "quota: used up", 429, "rate_limit_exceeded"),
         (Outcome.POLICY_REJECTED, "quota: budget: spent", 429, "insufficient_quota"),

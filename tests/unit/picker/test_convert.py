@@ -35,6 +35,8 @@ def test_where_a_request_failed_travels_beside_it() -> None:
     fields = [(convert.FAILED, convert.spelled(destination)) for destination in tried]
     assert all(value.isascii() and value.isprintable() for _, value in fields)
     assert arguments(b"", *fields).failed == tried
+    for text, attempts_left in (("2", 2), ("", 1), ("-1", 1), ("\u0662", 1), ("9" * 99, 1)):
+        assert arguments(b"", *fields, (convert.ATTEMPTS_LEFT, text)).attempts_left == attempts_left
     assert len(arguments(b"", *((convert.FAILED, f"h:{port}") for port in range(99))).failed) == convert.FAILED_MAX
 
 

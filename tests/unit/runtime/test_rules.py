@@ -5,6 +5,7 @@ from kinference.config.schema import (
     Config,
     Endpoint,
     KvEvents,
+    Lacks,
     ModelPrice,
     ModelRoute,
     Pool,
@@ -14,7 +15,7 @@ from kinference.config.schema import (
     TenantPolicy,
 )
 from kinference.config.values import Count, HttpPath, Name, Secret, Url
-from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec
+from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Lacking
 from kinference.core.limits import Limits
 from kinference.core.policy import ModelRule, TargetKind, TenantRule, UnmatchedTenant
 from kinference.core.policy import Target as CoreTarget
@@ -22,7 +23,7 @@ from kinference.core.prices import Price, price_of
 from kinference.gateway.backends import BackendRoute
 from kinference.ids import Address, ObjectRef
 from kinference.runtime.rules import backend_specs, endpoint_specs, has_budgets, routing_rules
-from kinference.vocabulary import Api, Engine, QosClass
+from kinference.vocabulary import Api, Engine, Need, QosClass
 
 URL = Url("http", "fd00::1", 8000, "/engine")
 
@@ -147,3 +148,13 @@ def test_an_endpoint_publishes_where_its_pool_does_unless_it_says_so_itself() ->
         CacheFeed(5557, 5558, 2, "kv", tokenize=False),
         CacheFeed(6000),
     ]
+
+
+def test_what_models_lack_and_how_long_their_context_is_comes_along() -> None:
+    lacks = (Lacks((Need.VISION, Need.AUDIO), "text-*"), Lacks((Need.TOOLS,)))
+    expected = (Lacking("text-*", frozenset({Need.VISION, Need.AUDIO})), Lacking("*", frozenset({Need.TOOLS})))
+    pool = Pool(Name("chat"), (Endpoint(URL),), lacks=lacks, context_tokens=Count(8_192))
+    backend = Backend(Name("b"), Api.OPENAI_CHAT, {"m": "n"}, base_url=URL, lacks=lacks, context_tokens=Count(128_000))
+    (local,), (remote,) = endpoint_specs(pool), backend_specs(Config(backends=(backend,)))
+    assert (local.lacks, local.context_tokens) == (expected, 8_192)
+    assert (remote.lacks, remote.context_tokens) == (expected, 128_000)
