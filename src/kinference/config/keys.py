@@ -101,3 +101,10 @@ def settings(config: type, single: Container[Kind], sections: tuple[Key, ...] = 
 
 def _is_single(kind: Kind, single: Container[Kind]) -> bool:
     return kind in single or is_choice(kind)
+
+
+def about(text: str, *, name: str = "", shorthand: bool = False) -> dict[str, Any]:
+    """What a key carries beside its type and default: its help, its name in the file where Python has taken that
+    word, and whether its value alone may stand for the whole object.
+    """
+    return {"help": text, "name": name, "shorthand": shorthand}

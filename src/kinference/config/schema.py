@@ -8,19 +8,14 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from kinference.config.keys import about
+from kinference.config.tenants import TenantPolicy
 from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, StoreUrl, Url
 from kinference.core.policy import UnmatchedTenant
 from kinference.ids import ObjectRef
 from kinference.vocabulary import Api, Engine, Loss, Need, QosClass, Role
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-def about(text: str, *, name: str = "", shorthand: bool = False) -> dict[str, Any]:
-    """What a key carries beside its type and default: its help, its name in the file where Python has taken that
-    word, and whether its value alone may stand for the whole object.
-    """
-    return {"help": text, "name": name, "shorthand": shorthand}
 
 
 class Unauthenticated(Enum):
@@ -278,47 +273,6 @@ class ModelRoute:
 
     model: str = field(metadata=about("Model as clients name it: exact, or a glob."))
     targets: tuple[Target, ...] = field(metadata=about("Where it may go."))
-
-
-@dataclass(frozen=True, slots=True)
-class TenantLimits:
-    """How much each of some tenants may use."""
-
-    requests_per_minute: Count | None = field(default=None, metadata=about("Requests in any minute; absent: no limit."))
-    tokens_per_minute: Count | None = field(
-        default=None, metadata=about("Tokens in any minute, prompts and answers together; absent: no limit.")
-    )
-    concurrent: Count | None = field(default=None, metadata=about("Requests at once; absent: no limit."))
-    usd_per_month: float | None = field(
-        default=None, metadata=about("US dollars in a calendar month (UTC); absent: no limit.")
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class TenantPolicy:
-    """What some tenants may use."""
-
-    tenants: tuple[str, ...] = field(
-        metadata=about('Names of the tenants; "" is the unnamed one, * is any that has a name.')
-    )
-    models: tuple[str, ...] | None = field(
-        default=None, metadata=about("Models allowed (globs); absent: all, empty: none.")
-    )
-    classes: tuple[QosClass, ...] | None = field(
-        default=None, metadata=about("Service classes allowed; absent: all, empty: none.")
-    )
-    destinations: tuple[str, ...] | None = field(
-        default=None, metadata=about("Pools and backends allowed (globs); absent: all, empty: none.")
-    )
-    limits: TenantLimits | None = field(
-        default=None, metadata=about("How much each of them may use; absent: as much as there is.")
-    )
-    usd_per_hour: float | None = field(
-        default=None,
-        metadata=about(
-            "What an hour of waiting is worth to them: expected_latency weighs prices by it; absent: no price counts."
-        ),
-    )
 
 
 @dataclass(frozen=True, slots=True)

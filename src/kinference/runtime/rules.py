@@ -15,10 +15,9 @@ from kinference.config.schema import (
     ModelPrice,
     ModelRoute,
     Pool,
-    TenantLimits,
-    TenantPolicy,
 )
 from kinference.config.schema import Target as ConfiguredTarget
+from kinference.config.tenants import TenantLimits, TenantPolicy
 from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Fleet, Lacking
 from kinference.core.limits import Limits
 from kinference.core.pick import Router

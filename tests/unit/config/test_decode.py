@@ -7,9 +7,9 @@ from enum import Enum
 import pytest
 
 from kinference.config.decode import BROKEN, NODES_MAX, PROBLEMS_MAX, Decoder, compose, is_clean, join, shown
+from kinference.config.keys import about
 from kinference.config.problems import InvalidConfig
 from kinference.config.scalars import scalars
-from kinference.config.schema import about
 from kinference.config.values import Secret, Size, Unreadable
 
 

@@ -11,9 +11,8 @@ from kinference.config.schema import (
     Pool,
     Routing,
     Target,
-    TenantLimits,
-    TenantPolicy,
 )
+from kinference.config.tenants import TenantLimits, TenantPolicy
 from kinference.config.values import Count, HttpPath, Name, Secret, Url
 from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Lacking
 from kinference.core.limits import Limits

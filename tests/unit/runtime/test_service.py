@@ -7,7 +7,8 @@ import grpc
 import pytest
 
 from kinference.config.load import from_engines
-from kinference.config.schema import Backend, Config, Control, Listen, Routing, TenantLimits, TenantPolicy
+from kinference.config.schema import Backend, Config, Control, Listen, Routing
+from kinference.config.tenants import TenantLimits, TenantPolicy
 from kinference.config.values import HostPort, Name, StoreUrl
 from kinference.control.registry import ProviderChange
 from kinference.core.limits import Limits
