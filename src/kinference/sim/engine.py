@@ -24,6 +24,7 @@ VERSION = "0.32.0"
 BODY_BYTES_MAX = 64 * 1024 * 1024
 _METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 _FAULTS_PATH = "/sim/faults"
+_REQUESTS_PATH = "/sim/requests"
 
 Route: TypeAlias = Callable[[Exchange], Awaitable[None]]
 
@@ -52,6 +53,7 @@ class Engine:
             ("POST", "/tokenize"): self._tokenize,
             ("POST", "/v1/messages/count_tokens"): self._count_tokens,
             ("POST", "/reset_prefix_cache"): self._reset_prefix_cache,
+            ("GET", _REQUESTS_PATH): self._list_requests,
             ("GET", _FAULTS_PATH): self._list_faults,
             ("POST", _FAULTS_PATH): self._add_fault,
             ("DELETE", _FAULTS_PATH): self._clear_faults,
@@ -147,6 +149,10 @@ class Engine:
     async def _reset_prefix_cache(self, exchange: Exchange) -> None:
         self.reset_prefix_cache()
         await respond(exchange, 200, b"", JSON)
+
+    async def _list_requests(self, exchange: Exchange) -> None:
+        """What was answered, by the engine's own clock, oldest first."""
+        await send_whole(exchange, msgspec.json.encode({"requests": list(self.runner.lived)}))
 
     async def _list_faults(self, exchange: Exchange) -> None:
         await send_whole(exchange, msgspec.json.encode({"faults": self.faults.faults}))

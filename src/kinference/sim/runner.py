@@ -1,6 +1,7 @@
 """Runs the model in real time, sped up: one driver task, and a queue of tokens for each request under way."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -31,7 +32,9 @@ class _Life:
     """A job under way. `ready` counts tokens made and not yet handed out."""
 
     job: Job
+    request: SimRequest
     submitted_at: Seconds
+    first_token_at: Seconds = 0.0
     cached_tokens: int = 0
     ready: int = 0
     last_token_at: Seconds = 0.0
@@ -48,6 +51,19 @@ class Progress:
     is_last: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """One request that was answered to its end, by the engine's own clock: simulated seconds since its start."""
+
+    request: SimRequest
+    submitted_at: Seconds
+    first_token_at: Seconds
+    finished_at: Seconds
+    cached_tokens: int
+
+
+LIVED_MAX = 10_000
+
 Observer = Callable[[Sequence[Event], Callable[[int], Job]], None]
 """Told of every batch of events, with a way to look up the job behind a request's id."""
 
@@ -63,6 +79,8 @@ class Runner:
         self._lives: dict[int, _Life] = {}
         self._submitted = asyncio.Event()
         self._observers: list[Observer] = []
+        self.lived: deque[Lived] = deque(maxlen=LIVED_MAX)
+        """The last requests that were answered."""
 
     def observe(self, observer: Observer) -> None:
         """Tell somebody of every event from now on."""
@@ -81,13 +99,14 @@ class Runner:
                 await self._submitted.wait()
                 continue
             await asyncio.sleep(max(0.0, (at - self.now()) / self._speed))
-            self._catch_up()
+            self._catch_up(self.now())
 
     async def run(self, job: Job) -> AsyncGenerator[Progress, None]:
         """Have a job done; whoever stops listening before its end aborts it."""
-        self._catch_up()
+        now = self.now()
+        self._catch_up(now)
         request = SimRequest(next(self._ids), token_count(job.prompt), token_count(job.output), job.blocks)
-        life = self._lives[request.id] = _Life(job, self.now())
+        life = self._lives[request.id] = _Life(job, request, now)
         self.model.submit(request, life.submitted_at)
         self._submitted.set()
         try:
@@ -105,14 +124,14 @@ class Runner:
                 self._abort(request.id, life)
 
     def _abort(self, request_id: int, life: _Life) -> None:
-        self._catch_up()
+        self._catch_up(self.now())
         self.model.abort(request_id)
         self._lives.pop(request_id, None)
         if not life.is_finished:
             self._metrics.finished("abort")
 
-    def _catch_up(self) -> None:
-        events = self.model.advance(self.now())
+    def _catch_up(self, now: Seconds) -> None:
+        events = self.model.advance(now)
         if not events:
             return
         for observer in self._observers:
@@ -131,6 +150,7 @@ class Runner:
                 self._metrics.waited((at - life.submitted_at) / self._speed)
             case FirstToken(at, request_id):
                 life = self._lives[request_id]
+                life.first_token_at = at
                 self._metrics.first_token((at - life.submitted_at) / self._speed)
                 self._token(life, at)
             case NextTokens(at, request_ids):
@@ -142,6 +162,7 @@ class Runner:
                 life = self._lives.pop(request_id)
                 life.is_finished = True
                 life.changed.set()
+                self.lived.append(Lived(life.request, life.submitted_at, life.first_token_at, at, life.cached_tokens))
                 self._metrics.finished(life.job.finish_reason)
                 self._metrics.lasted((at - life.submitted_at) / self._speed)
             case _:

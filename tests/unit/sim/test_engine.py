@@ -150,3 +150,12 @@ async def test_a_client_that_vanishes_frees_its_blocks(make_engine: Make, ask: A
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     assert (engine.model.running, engine.model.kv_usage) == (0, 0)
+
+
+async def test_what_was_answered_is_listed_with_the_engines_own_times(make_engine: Make, ask: Ask) -> None:
+    engine = make_engine()
+    assert (await ask(engine, "GET", "/sim/requests")).json == {"requests": []}
+    served = await ask(engine, "POST", CHAT, HELLO)
+    (lived,) = (await ask(engine, "GET", "/sim/requests")).json["requests"]
+    assert lived["request"]["prompt_tokens"] == served.json["usage"]["prompt_tokens"]
+    assert lived["submitted_at"] < lived["first_token_at"] <= lived["finished_at"]

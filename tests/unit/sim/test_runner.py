@@ -101,3 +101,14 @@ async def test_an_observer_is_told_before_the_job_is_forgotten(rig: Rig) -> None
     await work
     assert [job for _, job in told] == [JOB] * len(told)
     assert sum(event.count for event, _ in told) == 6
+
+
+async def test_what_was_answered_is_told_by_the_engines_own_clock(rig: Rig) -> None:
+    work = asyncio.create_task(run_to_end(rig.runner, JOB))
+    await asyncio.sleep(0.02)
+    assert not rig.runner.lived
+    rig.clock.seconds += 1_000  # late as we are, it was done when it was done
+    await work
+    (lived,) = rig.runner.lived
+    assert (lived.request.prompt_tokens, lived.request.output_tokens, lived.cached_tokens) == (100, 10, 0)
+    assert 0.0 == lived.submitted_at < lived.first_token_at < lived.finished_at < 1.0
