@@ -98,7 +98,9 @@ async def test_i7_what_is_compressed_and_does_not_say_so_comes_out_plain(size: i
             assert opening.headers == list(JSON)
 
 
-@pytest.mark.parametrize(("coding", "packed"), [(b"gzip", gzip.compress(PLAIN)), (b"Deflate", zlib.compress(PLAIN))])
+@pytest.mark.parametrize(
+    ("coding", "packed"), [(b"gzip", gzip.compress(PLAIN)), (b"Deflate", zlib.compress(PLAIN))], ids=["gzip", "deflate"]
+)
 async def test_i6_what_is_compressed_is_undone_where_it_is_read_and_left_alone_elsewhere(
     coding: bytes, packed: bytes
 ) -> None:

@@ -31,14 +31,18 @@ async def test_an_error_is_read_whole_and_its_connection_given_back() -> None:
     assert answer.is_closed
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(b'{"a":1}'), zlib.compress(b'{"a":1}')])
+@pytest.mark.parametrize("packed", [gzip.compress(b'{"a":1}'), zlib.compress(b'{"a":1}')], ids=["gzip", "zlib"])
 async def test_h10_a_compressed_error_reaches_the_client_as_plain_text(packed: bytes) -> None:
     headers = (*JSON, (b"content-encoding", b"gzip"))
     error = await verdict.read_error(FakeAnswer(400, headers, (packed,)), ENGINE)
     assert (error.body, error.headers) == (b'{"a":1}', [*JSON])
 
 
-@pytest.mark.parametrize("body", [b"not gzip", gzip.compress(b"x" * 100)[:-9], gzip.compress(bytes(2 << 20))])
+@pytest.mark.parametrize(
+    "body",
+    [b"not gzip", gzip.compress(b"x" * 100)[:-9], gzip.compress(bytes(2 << 20))],
+    ids=["none", "cut off", "too large"],
+)
 async def test_an_error_that_cannot_be_unpacked_within_bounds_is_told_by_its_status(body: bytes) -> None:
     error = await verdict.read_error(FakeAnswer(400, ((b"content-encoding", b"gzip"),), (body,)), ENGINE)
     assert error.body == b""
