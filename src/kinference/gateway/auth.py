@@ -20,6 +20,9 @@ class Caller:
     qos: QosClass = QosClass.INTERACTIVE
 
 
+_ANYONE = Caller()
+
+
 @dataclass(frozen=True, slots=True)
 class ClientKey:
     """One key that clients may present, and whom it stands for."""
@@ -42,9 +45,9 @@ class Keyring:
         Where callers without a key are allowed, a key that nobody issued is still refused as soon as any key is
         configured. With none configured, SDKs that insist on sending one are let in.
         """
-        presented = credentials(headers)
-        if not presented or not self._callers:
-            return Caller() if self._allow_unauthenticated else None
+        presented = credentials(headers) if self._callers else ()
+        if not presented:
+            return _ANYONE if self._allow_unauthenticated else None
         if len(set(presented)) > 1:
             return None
         return self._match(sha256(presented[0]).digest())

@@ -159,6 +159,8 @@ def _credential(backend: BackendRoute, received: Headers) -> Headers:
 
 def join_path(prefix: str, path: str) -> str:
     """Put a path after a base URL's own, with one slash between and one version: bases end in `/v1` as often as not."""
+    if not prefix and path.startswith("/") and not path.startswith("//"):
+        return path
     base = prefix.rstrip("/")
     rest = path.lstrip("/")
     first, _, after = rest.partition("/")

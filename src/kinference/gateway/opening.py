@@ -4,9 +4,10 @@ error, and one that never begins is no answer.
 
 import asyncio
 import zlib
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -40,7 +41,7 @@ class Opening(UpstreamAnswer):
         """`is_read`: the answer is to be translated, so that it has to be plain whatever its head says."""
         self._answer = answer
         self._chunks = answer.chunks()
-        self._held: list[bytes] = []
+        self._held: deque[bytes] = deque()
         self._coming: asyncio.Task[bytes | None] | None = None
         self._headers = answer.headers
         self._inflater: Any = None
@@ -64,20 +65,25 @@ class Opening(UpstreamAnswer):
     def is_ready(self) -> bool:
         return bool(self._held) or (self._coming is None and self._answer.is_ready)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        for chunk in self._held:
-            yield chunk
-        self._held.clear()
-        if self._coming is not None:
-            late, self._coming = await self._coming, None
-            for piece in self._plain(late or b""):
-                yield piece
-        async for chunk in self._chunks:
-            if self._is_first or self._inflater is not None:
-                for piece in self._plain(chunk):
-                    yield piece
+    def chunks(self) -> AsyncIterator[bytes]:
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._held:
+            if self._coming is None:
+                chunk = await anext(self._chunks)
             else:
-                yield chunk
+                late, self._coming = await self._coming, None
+                if late is None:
+                    raise StopAsyncIteration
+                chunk = late
+            if not self._is_first and self._inflater is None:
+                return chunk
+            self._held.extend(self._plain(chunk))
+        return self._held.popleft()
 
     async def close(self) -> None:
         coming, self._coming = self._coming, None

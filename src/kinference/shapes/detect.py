@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from kinference.shapes.fields import ABSENT, Body, given, present, string, struct
+from kinference.shapes.fields import ABSENT, Body, Members, given, present, string, struct
 from kinference.shapes.needs import needs_of
 from kinference.shapes.scan import BadBody, check_depth, check_utf8, decode
 from kinference.vocabulary import Api, Need, StreamUsage
@@ -69,6 +69,7 @@ _PATHS: Final = (
     (":streamGenerateContent", Api.GEMINI),
     (":countTokens", Api.GEMINI),
 )
+_USUAL_PATHS: Final = {f"/v1{suffix}": api for suffix, api in _PATHS if suffix.startswith("/")}
 _STREAMS: Final = ":streamGenerateContent"
 _MODEL_IN_PATH = re.compile(r"/models/([^/]+):\w+\Z")
 
@@ -77,6 +78,7 @@ _ANTHROPIC_BLOCK = re.compile(rb'"type"\s*:\s*"(?:tool_use|tool_result|thinking|
 _CACHE_CONTROL = re.compile(rb',\s{0,32}"cache_control"\s{0,32}:\s{0,32}\{[^{}]*\}')
 _CONVERSATIONS: Final = frozenset({Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES, Api.GEMINI})
 _STREAMS_USAGE_ON_REQUEST: Final = frozenset({Api.OPENAI_CHAT, Api.OPENAI_COMPLETIONS})
+_TYING: Final = Members("prompt_cache_key", "conversation", "previous_response_id", "metadata", "user")
 _TOKENS = re.compile(rb"[1-9][0-9]{0,8}")
 
 
@@ -100,7 +102,7 @@ def parse(body: bytes, path: str = "") -> Parsed:
         prompt=prompt,
         prompt_bytes=sum(map(len, prompt)),
         output_tokens=_output_tokens(fields),
-        streaming=bool(fields.stream) or streams_by_path(path),
+        streaming=bool(fields.stream) or (api is Api.GEMINI and streams_by_path(path)),
         needs=frozenset(needs_of(api, fields, conversation)),
         session=_session(fields)[:SESSION_CHARS_MAX],
         salt=string(fields.cache_salt)[:SESSION_CHARS_MAX],
@@ -110,6 +112,8 @@ def parse(body: bytes, path: str = "") -> Parsed:
 
 def api_of_path(path: str) -> Api | None:
     """The API that an HTTP path names, whatever prefix a provider puts before it; None for any other path."""
+    if (known := _USUAL_PATHS.get(path)) is not None:
+        return known
     path = path.partition("?")[0].rstrip("/")
     return next((api for suffix, api in _PATHS if path.endswith(suffix)), None)
 
@@ -181,43 +185,45 @@ def _prompt(api: Api, fields: Body) -> Iterator[bytes]:
         yield from (_steady(part) for part in (fields.tools, fields.functions) if given(part))
     match api:
         case Api.OPENAI_CHAT:
-            yield _list("messages", bytes(fields.messages))
+            yield _list("messages", fields.messages)
         case Api.ANTHROPIC_MESSAGES:
             if given(fields.system):
                 yield _steady(fields.system)
             yield _list("messages", _steady(fields.messages))
         case Api.GEMINI:
             yield from (bytes(part) for part in (fields.systemInstruction, fields.system_instruction) if given(part))
-            yield _list("contents", bytes(fields.contents))
+            yield _list("contents", fields.contents)
         case Api.OPENAI_RESPONSES:
             if given(fields.instructions):
                 yield bytes(fields.instructions)
             held_elsewhere = (fields.previous_response_id, fields.conversation, fields.prompt)
             if present(fields.input) or not any(map(given, held_elsewhere)):
-                yield _list_or_string("input", bytes(fields.input))
+                yield _list_or_string("input", fields.input)
         case Api.OPENAI_COMPLETIONS:
-            yield _list_or_string("prompt", bytes(fields.prompt))
+            yield _list_or_string("prompt", fields.prompt)
         case Api.OPENAI_EMBEDDINGS if present(fields.messages) and not present(fields.input):
-            yield _list("messages", bytes(fields.messages))  # vLLM embeds whole conversations too
+            yield _list("messages", fields.messages)  # vLLM embeds whole conversations too
         case Api.OPENAI_EMBEDDINGS:
-            yield _list_or_string("input", bytes(fields.input))
+            yield _list_or_string("input", fields.input)
 
 
-def _list(name: str, text: bytes) -> bytes:
-    if text == b"null":
+def _list(name: str, value: msgspec.Raw | bytes) -> bytes:
+    text = memoryview(value)
+    if bytes(text[:1]) == b"[":
+        return _inside(name, text)
+    if bytes(text[:5]) == b"null":
         raise BadBody(f"{name}: missing; the body has to carry its prompt")
-    if not text.startswith(b"["):
-        raise BadBody(f"{name}: wrong type; expected an array")
-    return _inside(name, text)
+    raise BadBody(f"{name}: wrong type; expected an array")
 
 
-def _list_or_string(name: str, text: bytes) -> bytes:
-    return _inside(name, text) if text.startswith(b'"') else _list(name, text)
+def _list_or_string(name: str, value: msgspec.Raw) -> bytes:
+    text = memoryview(value)
+    return _inside(name, text) if bytes(text[:1]) == b'"' else _list(name, value)
 
 
-def _inside(name: str, text: bytes) -> bytes:
+def _inside(name: str, text: memoryview) -> bytes:
     """Without the delimiters, since a closing one would end the prefix that the next turn extends."""
-    if not (inner := text[1:-1].strip()):
+    if not (inner := bytes(text[1:-1]).strip()):
         raise BadBody(f"{name}: empty; the body has to carry its prompt")
     return inner
 
@@ -233,7 +239,7 @@ def _steady(value: msgspec.Raw) -> bytes:
 
 def _output_tokens(fields: Body) -> int | None:
     for value in (fields.max_completion_tokens, fields.max_output_tokens, fields.max_tokens):
-        if digits := _TOKENS.fullmatch(value):
+        if value is not ABSENT and (digits := _TOKENS.fullmatch(value)):
             return int(digits[0])
     return None
 
@@ -248,6 +254,8 @@ def _usage(api: Api, streams: bool, options: msgspec.Raw) -> StreamUsage:
 
 def _session(fields: Body) -> str:
     """The most specific of what ties a client's turns together."""
+    if _TYING.are_absent(fields):
+        return ""
     metadata = struct(_Metadata, fields.metadata)
     return (
         string(fields.prompt_cache_key)

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from kinference.shapes.fields import ABSENT, Body, given, struct
+from kinference.shapes.fields import ABSENT, Body, Members, given, struct
 from kinference.vocabulary import Api, Need
 
 # Inside a JSON string the quotes would be escaped, so these match structure and never text.
@@ -16,6 +16,13 @@ _MEDIA_PART = re.compile(
 _AUDIO_TYPES: Final = frozenset({b"input_audio", b"audio_url", b"audio"})
 _GEMINI_MEDIA = re.compile(rb'"mime_?[tT]ype"\s*:\s*"(image|audio|video)/')
 _TOKENS = re.compile(rb"\s*\[[\s\[]*[0-9]")
+_ASKING: Final = Members(
+    *("tools", "functions", "modalities", "logprobs", "top_logprobs", "prompt_logprobs", "include"),
+    *("response_format", "output_format", "output_config", "text", "structured_outputs"),
+    *("guided_json", "guided_regex", "guided_choice", "guided_grammar"),
+    *("n", "best_of", "logit_bias", "prompt", "input"),
+)
+"""All that asks for something beside the conversation."""
 _FORMAT_TYPE = re.compile(rb'"type"\s*:\s*"(?!text")')
 
 
@@ -25,18 +32,26 @@ class _Text(msgspec.Struct):
 
 def needs_of(api: Api, fields: Body, conversation: bytes) -> Iterator[Need]:
     """The needs of a body whose messages, input or prompt are `conversation`."""
-    if given(fields.tools) or given(fields.functions):
-        yield Need.TOOLS
     media = {kind[1] for kind in _MEDIA_PART.finditer(conversation)} if b"[" in conversation else set()
     if media - _AUDIO_TYPES:
         yield Need.VISION
     if media & _AUDIO_TYPES or b'"audio"' in bytes(fields.modalities):
         yield Need.AUDIO
+    if api is Api.GEMINI:
+        yield from _geminis(fields, conversation)
+    if not _ASKING.are_absent(fields):
+        yield from _asked(api, fields)
+
+
+def _asked(api: Api, fields: Body) -> Iterator[Need]:
+    if given(fields.tools) or given(fields.functions):
+        yield Need.TOOLS
     if _wants_logprobs(api, fields):
         yield Need.LOGPROBS
     if _wants_structure(fields):
         yield Need.STRUCTURED_OUTPUT
-    yield from _geminis(fields, conversation) if api is Api.GEMINI else _openais(fields)
+    if api is not Api.GEMINI:
+        yield from _openais(fields)
 
 
 class _GenerationConfig(msgspec.Struct, rename="camel"):

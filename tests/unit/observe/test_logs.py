@@ -109,6 +109,9 @@ def test_a_trace_is_one_field_of_json_and_lines_of_text() -> None:
         "bearer hunter2hunter2",
         "key sk-hunter2hunter2 refused",
         "sk-ant-api03-hunter2hunter2",
+        "BEARER hunter2hunter2",
+        "\u017fk-hunter2hunter2",  # a letter that the pattern takes for an s
+        "api_\u212aey: hunter2hunter2",  # and one for a k
     ],
 )
 def test_what_looks_like_a_credential_is_blanked(text: str) -> None:

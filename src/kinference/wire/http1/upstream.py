@@ -125,14 +125,20 @@ class _Http1Answer(UpstreamAnswer):
     def is_ready(self) -> bool:
         return self._link is None or self._link.reply.is_complete or bool(self._link.reply.pieces)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncIterator[bytes]:
+        return self  # no generator: the event loop would enter each into a book of its own
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
         while (link := self._link) is not None:
             if chunk := link.take():
-                yield chunk
-            elif link.reply.is_complete:
-                return
-            else:
-                await link.more(self._patience)
+                return chunk
+            if link.reply.is_complete:
+                break
+            await link.more(self._patience)
+        raise StopAsyncIteration
 
     async def close(self) -> None:
         link, self._link = self._link, None
