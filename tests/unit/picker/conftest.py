@@ -1,6 +1,6 @@
 """A desk on a real router over a small fleet: two ready endpoints that serve `llama`, one backend that serves `gpt`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -80,5 +80,16 @@ def limits() -> PickerLimits:
 
 
 @pytest.fixture
-def desk(router: Router, limits: PickerLimits, clock: ManualClock, metrics: Metrics) -> Desk:
-    return Desk(router, limits, clock, metrics, Random(11))
+def desk(router: Router, limits: PickerLimits, clock: ManualClock, metrics: Metrics) -> Iterator[Desk]:
+    """Whatever a test leaves behind, time alone gives it back, to the byte; all but pushes, which their streams end."""
+    desk = Desk(router, limits, clock, metrics, Random(11))
+    yield desk
+    for stream_id in tuple(desk._bodies._live):
+        desk.discard(stream_id)
+    for _ in range(4):
+        clock.monotonic += limits.ticket_ttl
+        while desk.expire():
+            pass
+    assert desk.buffered_bytes == 0
+    assert desk.is_idle
+    assert desk.deadline() is None
