@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from kinference.conformance.case import Case
 from kinference.conformance.target import MIB, Limits, Names, Target, missing
@@ -86,8 +86,10 @@ class Served:
     target: Target
     desk: Desk
 
+    PATIENCE: ClassVar[Seconds] = 20.0
+
     async def wait_until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(self.PATIENCE):
             while not condition():  # noqa: ASYNC110 - a black box signals nothing
                 await asyncio.sleep(0.01)
 

@@ -283,4 +283,6 @@ async def gateway_on(
         rig.port = await server.start("127.0.0.1", 0)
         stack.push_async_callback(server.close)
         yield rig
-    assert (desk.is_idle, desk.buffered_bytes) == (True, 0), "the picker still holds something of a request that is over"
+    assert (desk.is_idle, desk.buffered_bytes) == (True, 0), (
+        "the picker still holds something of a request that is over"
+    )

@@ -1,22 +1,30 @@
 """Real connections and a virtual clock against a small model: calls, resets, lost connections and jumps in any order."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any, TypeVar
 
+import grpc
+import pytest
 from grpc import StatusCode
 from grpc.aio import StreamUnaryCall
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from kinference.conformance.case import chat
 from kinference.conformance.client import Client, Issued, open_channel, status_of
 from kinference.conformance.message import encode
+from kinference.ids import ResponseId, Seconds, StreamId
+from kinference.picker.bodies import Bodies
+from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
+from kinference.picker.tickets import State, Ticket, Tickets
+from kinference.wire.pieces import Pieces
 from tests.conformance.serving import JumpingClock, Served, Setup, served
 
 TTL, LEASE = 100.0, 1000.0
@@ -178,10 +186,24 @@ class Machine(RuleBasedStateMachine):
         self.model.close(response_id)
 
     async def cancelled_pull(self, response_id: int) -> bool:
+        await self.begun_and_cancelled(response_id)
+        return await self.client.abort(response_id)
+
+    @precondition(lambda self: self.model.picked.keys() - self.model.reported)
+    @rule(data=st.data())
+    def a_pull_is_cancelled_and_its_request_lives_on(self, data: st.DataObject) -> None:
+        """Cancelled amid the body or behind its last byte: the first report begins its lease either way."""
+        unreported = [key for key in self.model.picked if key not in self.model.reported]
+        response_id = data.draw(st.sampled_from(unreported))
+        del self.model.picked[response_id]
+        self.run(self.begun_and_cancelled(response_id))
+        self.run(self.server.wait_until(lambda: not self.server.desk._tickets.pulls))
+        self.first(response_id)
+
+    async def begun_and_cancelled(self, response_id: int) -> None:
         call = self.client.pull_call(response_id)
         await call.read()
         call.cancel()
-        return await self.client.abort(response_id)
 
     # --- reports ---------------------------------------------------------------------------------
 
@@ -247,6 +269,12 @@ class Machine(RuleBasedStateMachine):
                 )
             )
             self.run(self.reclaim())
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Whatever was found, nothing outlives it."""
+        try:
             self.run(self.stack.aclose())
         finally:
             self.loop.call_soon_threadsafe(self.loop.stop)
@@ -261,3 +289,63 @@ TestPickerOverSockets.settings = settings(
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shrink over sockets takes longer than to read the steps
 )
+
+
+def forgets_what_was_consumed(patch: pytest.MonkeyPatch) -> None:
+    right = Bodies.consume
+
+    def consume(self: Bodies, stream_id: StreamId, now: Seconds) -> Pieces:
+        pieces = right(self, stream_id, now)
+        self._consumed.stop(stream_id)
+        return pieces
+
+    patch.setattr(Bodies, "consume", consume)
+
+
+def keeps_what_was_reset(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Bodies, "discard", lambda *_: None)
+
+
+def acknowledges_everything(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Desk, "final_token", lambda *_: True)
+
+
+def closes_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Desk, "final_token", lambda self, report: self._tickets.find(report.response_id) is not None)
+
+
+def never_expires(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Desk, "expire", lambda _: False)
+
+
+def serves_a_pull_to_everybody(patch: pytest.MonkeyPatch) -> None:
+    right = Tickets.claim
+
+    def claim(self: Tickets, response_id: ResponseId, wake: Callable[[], None] | None, now: Seconds) -> Ticket:
+        ticket = self.find(response_id)
+        if ticket is None or ticket.state is State.UNPULLED:
+            return right(self, response_id, wake, now)
+        return Ticket(response_id, ticket.flow, deque(), 0, State.GONE)
+
+    patch.setattr(Tickets, "claim", claim)
+
+
+FAULTS = (
+    forgets_what_was_consumed,
+    keeps_what_was_reset,
+    acknowledges_everything,
+    closes_nothing,
+    never_expires,
+    serves_a_pull_to_everybody,
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_planted_fault_is_found_over_sockets(
+    fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault(monkeypatch)
+    monkeypatch.setattr(Served, "PATIENCE", 1.0)
+    hunt = settings(Machine.TestCase.settings, database=None, phases=(Phase.generate,), report_multiple_bugs=False)
+    with pytest.raises((AssertionError, TimeoutError, KeyError, grpc.aio.AioRpcError)):
+        run_state_machine_as_test(Machine, settings=hunt)
