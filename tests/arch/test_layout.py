@@ -19,6 +19,7 @@ DECLARATIONS = {
     "shapes/answers.py": "an answer's values, likewise",
     "shapes/dialects.py": "Protocols of what each API brings to translation",
     "conformance/cases/abort.py": "cases, held against our server and against its mutants by tests/conformance",
+    "conformance/cases/access.py": "cases, held against our server and against its mutants by tests/conformance",
     "conformance/cases/budget.py": "cases, held against our server and against its mutants by tests/conformance",
     "conformance/cases/flow.py": "cases, held against our server and against its mutants by tests/conformance",
     "conformance/cases/length.py": "cases, held against our server and against its mutants by tests/conformance",

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from types import MappingProxyType
@@ -23,11 +23,13 @@ from kinference.picker.limits import PickerLimits
 from kinference.picker.service import PickerMethods
 from kinference.picker.tickets import State, Ticket, Tickets
 from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult, PushMetadata
-from kinference.vocabulary import AbortReason, Outcome, QosClass
-from kinference.wire import grpcio_server
+from kinference.vocabulary import AbortReason, Outcome, QosClass, Role
+from kinference.wire import access, grpcio_server
+from kinference.wire.access import Access, Caller, Fields, Token, Unauthenticated
+from kinference.wire.grpc_health import Health
 from kinference.wire.pieces import Pieces
 from kinference.wire.proto import picker_pb2 as pb
-from kinference.wire.rpc import Call, Status
+from kinference.wire.rpc import Call, RpcError, Status
 from tests.conformance.serving import GENEROUS, ROOMY, Setup
 
 Apply: TypeAlias = Callable[[MonkeyPatch], None]
@@ -332,6 +334,36 @@ def releases_no_aborted_bytes(patch: MonkeyPatch) -> None:
     patch.setattr(Desk, "abort", abort)
 
 
+def lets_in_whoever_begins_like_it(patch: MonkeyPatch) -> None:
+    right, read = Access.replace, access._bearer
+
+    def replace_(self: Access, tokens: Iterable[Token] = (), *_: object) -> None:
+        right(self, [Token(each.name, each.role, each.secret[:10]) for each in tokens])
+
+    patch.setattr(Access, "replace", replace_)
+    patch.setattr(access, "_bearer", lambda fields: read(fields)[:10])
+
+
+def asks_only_who_shows_something(patch: MonkeyPatch) -> None:
+    right = Access.check
+
+    def check(self: Access, fields: Fields, *roles: Role, names: Iterable[str] = ()) -> Caller:
+        return right(self, fields, *roles, names=names) if access._bearer(fields) else Caller()
+
+    patch.setattr(Access, "check", check)
+
+
+def refuses_everybody(patch: MonkeyPatch) -> None:
+    patch.setattr(Access, "_by_token", lambda *_: None)
+
+
+def guards_health_too(patch: MonkeyPatch) -> None:
+    async def check(_self: Health, _call: Call) -> None:
+        raise RpcError(Status.UNAUTHENTICATED, "show a token")
+
+    patch.setattr(Health, "_check", check)
+
+
 def compresses_for_everybody(patch: MonkeyPatch) -> None:
     right = grpcio_server._options
     gzip = ("grpc.default_compression_algorithm", 2)
@@ -381,6 +413,12 @@ MUTANTS = (
     Mutant("a partial body has an id", "push.a-push-that-has-not-ended-has-no-answer", takes_the_first_chunk_for_the_body),
     Mutant("garbage is an empty chunk", "push.what-is-no-chunk-is-invalid", reads_garbage_as_an_empty_message),
     Mutant("garbage is an empty Pick", "report.what-is-no-report-is-invalid", reads_garbage_as_an_empty_message),
+    Mutant("nobody is asked for a token", "access.a-call-without-the-token-is-unauthenticated", ignores(Access, "check")),
+    Mutant("a part of a token will do", "access.a-call-without-the-token-is-unauthenticated", lets_in_whoever_begins_like_it),
+    Mutant("whoever shows no token is let in", "access.a-call-without-the-token-is-unauthenticated", asks_only_who_shows_something),
+    Mutant("no token will do", "access.a-call-with-the-token-is-served", refuses_everybody),
+    Mutant("a missing token is PERMISSION_DENIED", "access.a-call-without-the-token-is-unauthenticated", status(Unauthenticated, Status.PERMISSION_DENIED)),
+    Mutant("health checks need a token", "access.health-is-told-without-the-token", guards_health_too),
     Mutant("a push under way blocks every pick", "flow.a-flood-of-tiny-chunks-holds-up-nothing-else", picks_when_no_push_is_under_way, carrier="grpcio"),
     Mutant("one slow push blocks all others", "flow.a-stalled-pull-and-a-slow-push-hold-up-nothing-else", takes_one_push_at_a_time, carrier="grpcio"),
     Mutant("small chunks are lost", "push.chunks-of-one-byte-are-a-body-like-any", loses_the_tail),

@@ -8,7 +8,7 @@ from random import Random
 from typing import ClassVar, Protocol
 
 from kinference.conformance.case import Case
-from kinference.conformance.target import MIB, Limits, Names, Target, missing
+from kinference.conformance.target import MIB, Limits, Names, Security, Target, missing
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules, TenantRule, UnmatchedTenant
@@ -20,7 +20,8 @@ from kinference.picker.service import picker_service
 from kinference.picker.timer import ReclaimTimer
 from kinference.ports import Clock
 from kinference.runtime.clock import SystemClock
-from kinference.vocabulary import Api
+from kinference.vocabulary import Api, Role
+from kinference.wire.access import Access, Token
 from kinference.wire.grpc_server import GrpcServer
 from kinference.wire.grpcio_server import GrpcioServer
 from kinference.wire.rpc import RpcService
@@ -55,6 +56,8 @@ class Setup:
     limits: PickerLimits = PickerLimits()
     rules: RoutingRules = STRICT
     empty_tenant: bool = False
+    token: str = ""
+    """What callers have to show; nothing where it is ""."""
 
     def target(self, port: int = 0) -> Target:
         limits = Limits(
@@ -65,18 +68,19 @@ class Setup:
             body_ttl=self.limits.body_ttl,
         )
         names = Names("llama", "acme", "barred", self.empty_tenant, "gpt", str(POOL))
-        return Target("127.0.0.1", port, limits, names)
+        return Target("127.0.0.1", port, limits, names, Security(token=self.token))
 
 
 ROOMY = Setup()
 TIGHT = Setup(PickerLimits(body_max_bytes=16 * MIB, buffer_max_bytes=20 * MIB))
 HASTY = Setup(PickerLimits(body_max_bytes=2 * MIB, buffer_max_bytes=5 * MIB, push_idle_timeout=0.8, body_ttl=1.0))
+GUARDED = Setup(token="the-callers-token")
 GENEROUS = Setup(rules=EMPTY_NAMED, empty_tenant=True)
 
 
 def setup_for(case: Case) -> Setup:
     """The first setup that has what the case needs."""
-    return next(setup for setup in (ROOMY, TIGHT, HASTY) if not missing(case.needs, setup.target()))
+    return next(setup for setup in (ROOMY, TIGHT, HASTY, GUARDED) if not missing(case.needs, setup.target()))
 
 
 @dataclass
@@ -136,7 +140,8 @@ async def served(
     """A server for the length of a block. When the block ends well, nothing may be held any more, to the byte."""
     clock = clock or SystemClock()
     desk = Desk(Router(fleet(), setup.rules, Random(1)), setup.limits, clock, Metrics(), Random(2))
-    server = (CARRIERS[carrier] if isinstance(carrier, str) else carrier)(picker_service(desk))
+    access = Access([Token("suite", Role.PICKER, setup.token)] if setup.token else [])
+    server = (CARRIERS[carrier] if isinstance(carrier, str) else carrier)(picker_service(desk, access))
     port = await server.start()
     timer = asyncio.ensure_future(ReclaimTimer(desk, clock).run())
     try:

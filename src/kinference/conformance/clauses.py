@@ -118,6 +118,7 @@ _CLAUSES = (
     Clause("E5", _MUST, "A method that is not served is UNIMPLEMENTED."),
     Clause("E6", _OPEN, "grpc.health.v1 answers for the server and for the service."),
     Clause("E7", _MUST, "A unary call that ends without its message is not answered as if it had one."),
+    Clause("S1", _OPEN, "Where a token is asked for, calls without it are UNAUTHENTICATED; health checks need none."),
     Clause("E8", _MAY, "A host may frame chunks itself, as tag 0x0A, varint length and bytes."),
 )
 

@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kinference.ids import Seconds
 
@@ -65,6 +65,10 @@ class Target:
     names: Names = Names()
     security: Security = Security()
 
+    def with_token(self, token: str) -> "Target":
+        """The same, shown another token; none where it is ""."""
+        return replace(self, security=replace(self.security, token=token))
+
     @property
     def address(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -78,6 +82,7 @@ class Need:
     is_met: Callable[[Target], bool]
 
 
+TOKEN = Need("--token-file", lambda target: bool(target.security.token))
 MODEL = Need("--model", lambda target: bool(target.names.model))
 PROVIDER_MODEL = Need("--provider-model", lambda target: bool(target.names.provider_model))
 POOL = Need("--pool", lambda target: bool(target.names.pool))

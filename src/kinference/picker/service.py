@@ -123,7 +123,7 @@ def _guarded_reply(reply: RpcReply, access: Access) -> RpcReply:
     def answer(message: bytes | None, call: Call) -> bytes:
         try:
             if access.asks:
-                access.check(call.metadata, Role.PICKER)
+                access.check(call.metadata, Role.PICKER, names=call.peer_names)
             return reply(message, call)
         except KinferenceError as error:
             if type(error) not in convert.STATUS:

@@ -11,7 +11,7 @@ from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
 from kinference.picker.service import picker_service
 from kinference.vocabulary import Role
-from kinference.wire.access import Access, Token
+from kinference.wire.access import Access, Certificate, Token
 from kinference.wire.proto import picker_pb2 as pb
 from kinference.wire.rpc import RpcError, Status
 
@@ -34,7 +34,8 @@ class ScriptedCall:
         then: Exception | None = None,
         silent: bool = False,
     ) -> None:
-        self.metadata, self.peer_names = metadata, ()
+        self.metadata = metadata
+        self.peer_names: Sequence[str] = ()
         self._messages, self._then, self._silent = list(messages), then, silent
         self.sent: list[bytes] = []
         self.before_send: Callable[[], None] = lambda: None
@@ -250,3 +251,28 @@ async def test_a_callers_token_opens_the_picker(desk: Desk) -> None:
     call = ScriptedCall(*CHUNKS, metadata=[("authorization", "Bearer picker-token")])
     await picker_service(desk, access).methods["PushBody"](call)
     assert pb.PushBodyResponse.FromString(call.sent[0]).total_bytes == len(CHAT)
+
+
+REPLIES = ("ReportFirstToken", "ReportFinalToken", "Abort")
+
+
+@pytest.mark.parametrize("method", REPLIES)
+async def test_a_plain_reply_asks_like_the_rest_and_knows_callers_by_certificate(desk: Desk, method: str) -> None:
+    access = Access([Token("ops", Role.ADMIN, "admin-token")], [Certificate("mesh-*", Role.PICKER)])
+    service = picker_service(desk, access)
+    assert set(service.replies) == set(REPLIES)
+    for metadata, names, status in (
+        ((), (), Status.UNAUTHENTICATED),
+        ([("authorization", "Bearer admin-token")], (), Status.PERMISSION_DENIED),
+        ((), ("mesh-1",), None),
+    ):
+        call = ScriptedCall(b"", metadata=metadata)
+        call.peer_names = names
+        if status is None:
+            assert service.replies[method](b"", call) == b""
+            await service.methods[method](call)
+            assert call.sent == [b""]
+        else:
+            with pytest.raises(RpcError) as caught:
+                service.replies[method](b"", call)
+            assert caught.value.status is status

@@ -31,8 +31,8 @@ ECHO = RpcService("test.Service", {"Echo": echo}, inline=True)
 
 
 @asynccontextmanager
-async def serving(tls: ServerTls | None = None) -> AsyncIterator[int]:
-    server = GrpcServer("127.0.0.1:0", [ECHO], GrpcLimits(), tls)
+async def serving(tls: ServerTls | None = None, limits: GrpcLimits | None = None) -> AsyncIterator[int]:
+    server = GrpcServer("127.0.0.1:0", [ECHO], limits or GrpcLimits(), tls)
     port = await server.start()
     yield port
     await server.drain(0)
@@ -161,6 +161,15 @@ async def test_mutual_tls_serves_known_callers_only(tmp_path: Path) -> None:
         assert await call_with(port, server, caller) is grpc.StatusCode.OK
         assert await call_with(port, server, stranger) is grpc.StatusCode.UNAVAILABLE
         assert await call_with(port, server) is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_a_caller_that_never_shakes_hands_is_not_waited_for(tmp_path: Path) -> None:
+    pair = self_signed(tmp_path, "server")
+    limits = GrpcLimits(handshake_timeout=0.1)
+    async with serving(ServerTls(TlsFiles(pair.certificate, pair.key)), limits) as port, asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await reader.read() == b""
+        writer.close()
 
 
 @pytest.mark.parametrize("protocols", [["http/1.1"], []])
