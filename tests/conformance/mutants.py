@@ -18,6 +18,7 @@ from kinference.ids import ObjectRef, ResponseId, Seconds, StreamId
 from kinference.picker import bodies, convert, tickets
 from kinference.picker.account import Account
 from kinference.picker.bodies import Bodies, Body
+from kinference.picker.choosing import Chosen
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
 from kinference.picker.service import PickerMethods
@@ -177,10 +178,8 @@ def counts_chunks_for_bytes(patch: MonkeyPatch) -> None:
 
 
 def changes_results(change: Callable[[PickResult], PickResult]) -> Apply:
-    right = Desk.pick
-    return lambda patch: patch.setattr(
-        Desk, "pick", lambda self, arguments, **kwargs: change(right(self, arguments, **kwargs))
-    )
+    right = Desk._picked
+    return lambda patch: patch.setattr(Desk, "_picked", lambda *args, **kwargs: change(right(*args, **kwargs)))
 
 
 def changes_arguments(change: Callable[[PickArguments], PickArguments]) -> Apply:
@@ -228,25 +227,27 @@ def knows_no_later_class(patch: MonkeyPatch) -> None:
 
 
 def tells_the_body(patch: MonkeyPatch) -> None:
-    right = Desk.pick
+    right = Desk._picked
 
-    def pick(self: Desk, arguments: PickArguments, *, remote: bool = False) -> PickResult:
+    def picked(self: Desk, chosen: Chosen, whole: bytes, arguments: PickArguments, *, remote: bool) -> PickResult:
         body = b"".join(self._bodies.peek(arguments.stream_id).pieces())
-        return on_refusal(right(self, arguments, remote=remote), reason=body.decode(errors="replace")[:500])
+        return on_refusal(
+            right(self, chosen, whole, arguments, remote=remote), reason=body.decode(errors="replace")[:500]
+        )
 
-    patch.setattr(Desk, "pick", pick)
+    patch.setattr(Desk, "_picked", picked)
 
 
 def keeps_what_it_refused(patch: MonkeyPatch) -> None:
-    right = Desk.pick
+    right = Desk._picked
 
-    def pick(self: Desk, arguments: PickArguments, *, remote: bool = False) -> PickResult:
+    def picked(self: Desk, chosen: Chosen, whole: bytes, arguments: PickArguments, *, remote: bool) -> PickResult:
         before = self._account.held
-        result = right(self, arguments, remote=remote)
+        result = right(self, chosen, whole, arguments, remote=remote)
         self._account.held = self._account.held if result.destination else before
         return result
 
-    patch.setattr(Desk, "pick", pick)
+    patch.setattr(Desk, "_picked", picked)
 
 
 def consumes_nothing(patch: MonkeyPatch) -> None:

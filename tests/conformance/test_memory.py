@@ -23,7 +23,7 @@ from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
 from kinference.picker.timer import ReclaimTimer
 from kinference.picker.trim import trim
-from kinference.ports import PickArguments
+from kinference.ports import PickArguments, PickResult
 from kinference.vocabulary import AbortReason
 from tests.conformance.serving import CARRIERS, HASTY, ROOMY, STRICT, JumpingClock, fleet, served, with_limits
 
@@ -59,7 +59,9 @@ def push(desk: Desk, body: bytes = BODY) -> StreamId:
 
 
 def pick(desk: Desk, body: bytes = BODY) -> ResponseId:
-    return desk.pick(PickArguments(push(desk, body), "acme")).response_id
+    picked = desk.pick(PickArguments(push(desk, body), "acme"), lambda: None)
+    assert isinstance(picked, PickResult)
+    return picked.response_id
 
 
 def stall(desk: Desk) -> None:

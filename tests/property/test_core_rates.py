@@ -136,6 +136,7 @@ def case_of(columns: tuple[list[float], ...], output_tokens: int = 200) -> Case:
         work=[slope * one for slope, one in zip(slopes, uncached, strict=True)],
         output_tokens=output_tokens,
         fitting=[place for place in range(size) if fits[place]],
+        now=0.0,
         turn=0,
         key=1,
     )

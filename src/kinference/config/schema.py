@@ -8,6 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from kinference.config.admission import Admission
 from kinference.config.keys import about
 from kinference.config.tenants import TenantPolicy
 from kinference.config.values import Count, Duration, HostPort, HttpPath, Name, Secret, Size, StoreUrl, Url
@@ -313,6 +314,7 @@ class Routing:
         default=Count(0),
         metadata=about("Decisions kept with all that went into them, to be made again by kinference explain."),
     )
+    admission: Admission = field(default=Admission(), metadata=about("What happens while every engine is busy."))
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,9 +136,10 @@ class Candidates:
         self._cache.clear()
 
     def shortlist(
-        self, request: Request, rule: TenantRule | None, now: Seconds, purse_usd: float | None = None
+        self, request: Request, rule: TenantRule | None, now: Seconds, purse_usd: float | None = None, skip: int = 0
     ) -> Shortlist:
-        """The preferred tier that has someone to serve this request at this moment, for no more than `purse_usd`.
+        """The preferred tier that has someone to serve this request at this moment, for no more than `purse_usd`; or,
+        skipping so many such tiers, one after it.
 
         When all that could serve are ejected for failing, ejection is ignored: better a doubtful answer than none.
         """
@@ -148,8 +149,9 @@ class Candidates:
         untried = _elsewhere(affordable, request, now) if request.failed else affordable
         for tier in untried:
             healthy = tier if _all_closed(tier) else _kept(tier, lambda one: one.circuit.allows(now))
-            if healthy:
+            if healthy and skip == 0:
                 return Shortlist(healthy, options)
+            skip -= bool(healthy)
         for tier in untried:
             usable = _kept(tier, lambda one: not one.circuit.unusable)
             if usable:

@@ -11,7 +11,7 @@ from kinference.core.health import Circuit
 from kinference.core.ledger import Load
 from kinference.core.rates import Line, Rates
 from kinference.core.roster import Destination
-from kinference.ids import Milliseconds
+from kinference.ids import Milliseconds, Seconds
 
 STEP_MS_PER_REQUEST = 0.05
 """What one more sequence in the batch adds to every decode step."""
@@ -46,6 +46,7 @@ class Case(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Expected."""
     fitting: Sequence[int]
     """The places of those whose KV cache takes this request without evicting a running one."""
+    now: Seconds
     turn: int
     key: int
     """Equal for prompts with an equal head, 0 for one too short to tell."""
@@ -76,13 +77,18 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class QueueWait:
-    """The time to compute the prompts ahead of ours."""
+    """The time to compute the prompts ahead of ours; `begun`: without what must be computed of the first by now."""
 
     share: float = 1.0
+    begun: bool = False
     name: str = "queue_wait"
 
     def column(self, case: Case) -> list[Milliseconds]:
         waits = list(map(mul, case.slopes, case.ahead))
+        if self.begun:
+            for place, load in enumerate(case.loads):
+                if load.prompts:
+                    waits[place] = max(0.0, waits[place] - load.done_ms(case.slopes[place], case.now))
         return waits if self.share == 1.0 else [self.share * wait for wait in waits]
 
 

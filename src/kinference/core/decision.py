@@ -66,6 +66,8 @@ class Weighed(msgspec.Struct, frozen=True, eq=False, gc=False):
     totals: Sequence[Milliseconds]
     hits: Sequence[int]
     chosen: int
+    in_milliseconds: bool = True
+    """What the totals are."""
 
 
 class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):

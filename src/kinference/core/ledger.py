@@ -4,13 +4,13 @@ A reservation points at the `Load` object it was counted in. An endpoint that le
 restarts, gets a new `Load`; what is given back late goes to the old one, so no count can become negative.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 import msgspec
 
 from kinference.core.fleet import Observation
-from kinference.ids import ReservationId, Seconds
+from kinference.ids import Milliseconds, ReservationId, Seconds
 
 SCRAPE_FADES_S = 5.0
 """A scrape this old counts half, and older ones less: a hung exporter must not keep traffic away for ever."""
@@ -38,6 +38,23 @@ class Load:
     """Tokens the KV cache could take beside what others hold, when last seen."""
     resident: int = 0
     """Tokens that ours take in the KV cache, or soon will."""
+    prompts: dict[ReservationId, int] = field(default_factory=dict)
+    """Tokens to compute of each of our requests without a first token, first come first."""
+    begun_at: Seconds = 0.0
+    """When the first of these had its turn, as far as can be told: it came, or the one before it was done."""
+
+    @property
+    def first_prompt(self) -> int:
+        """Tokens of the first of them, 0 without any."""
+        return next(iter(self.prompts.values()), 0)
+
+    def done_ms(self, ms_per_token: float, now: Seconds) -> Milliseconds:
+        """How much of the first prompt is computed by now: nobody reports that before all of it is."""
+        if not self.prompts:
+            return 0.0
+        whole = ms_per_token * next(iter(self.prompts.values()))
+        gone = (now - self.begun_at) * 1e3
+        return whole if gone > whole else max(gone, 0.0)
 
     def observe(self, seen: Observation, typical_tokens: float) -> None:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""
@@ -75,9 +92,12 @@ class Ledger:
     def __len__(self) -> int:
         return len(self._live)
 
-    def reserve(self, load: Load, claim: Claim) -> ReservationId:
+    def reserve(self, load: Load, claim: Claim, now: Seconds) -> ReservationId:
         """Count a request in flight from this instant."""
         number = ReservationId(next(self._ids))
+        if not load.prompts:
+            load.begun_at = now
+        load.prompts[number] = claim.prefill_tokens
         self._live[number] = Reservation(load, claim)
         load.requests += 1
         load.prefilling += 1
@@ -86,19 +106,23 @@ class Ledger:
         load.resident += claim.resident_tokens
         return number
 
-    def first_token(self, number: ReservationId) -> bool:
+    def first_token(self, number: ReservationId, now: Seconds) -> bool:
         """The prompt is computed. False when that is known already, or the reservation is gone."""
         reservation = self._live.get(number)
         if reservation is None or reservation.first_token_seen:
             return False
         reservation.first_token_seen = True
-        reservation.load.prefilling -= 1
-        reservation.load.prefill_tokens -= reservation.claim.prefill_tokens
+        load = reservation.load
+        load.prefilling -= 1
+        load.prefill_tokens -= reservation.claim.prefill_tokens
+        if next(iter(load.prompts)) == number:
+            load.begun_at = now
+        del load.prompts[number]
         return True
 
-    def release(self, number: ReservationId) -> bool:
+    def release(self, number: ReservationId, now: Seconds) -> bool:
         """Give everything back. False when that has been done."""
-        self.first_token(number)
+        self.first_token(number, now)
         reservation = self._live.pop(number, None)
         if reservation is None:
             return False

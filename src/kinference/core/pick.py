@@ -18,6 +18,7 @@ from kinference.core.policy import RoutingRules, Rulebook, TenantRule
 from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
+from kinference.core.rates import MS_PER_TOKEN_MIN
 from kinference.core.reasons import no_workers, unknown_pool
 from kinference.core.recording import Recordings, Setting, record
 from kinference.core.request import Request
@@ -80,8 +81,11 @@ class Router:
         weighing = self.weigh(request, now)
         return weighing if isinstance(weighing, Decision) else self.commit(weighing, now)
 
-    def weigh(self, request: Request, now: Seconds) -> Weighing | Decision:
-        """Choose, and change nothing yet; a refusal where there is nothing to choose from."""
+    def weigh(self, request: Request, now: Seconds, known: Prompt | None = None, skip: int = 0) -> Weighing | Decision:
+        """Choose, and change nothing yet; a refusal where there is nothing to choose from.
+
+        `known` was hashed before; `skip` so many of the tiers that could serve.
+        """
         if self._roster.sync():
             self._candidates.refresh(self._rulebook)
         self._roster.relax(now)
@@ -96,10 +100,11 @@ class Router:
             account = self.accounts.of(request.tenant, rule.limits, now)
             if account is None:
                 return Decision(Outcome.POLICY_REJECTED, TOO_MANY_TENANTS, retry_after=MINUTE)
-        shortlist = self._candidates.shortlist(request, rule, now, None if account is None else account.purse_usd)
+        purse = None if account is None else account.purse_usd
+        shortlist = self._candidates.shortlist(request, rule, now, purse, skip)
         if not shortlist.groups:
             return self._nowhere(request, shortlist.options, account, now)
-        weighing = self._choose(request, rule, shortlist, now)
+        weighing = self._choose(request, rule, shortlist, now, known)
         return weighing if account is None else self._within_limits(replace(weighing, account=account), now)
 
     def commit(self, weighing: Weighing, now: Seconds) -> Decision:
@@ -115,10 +120,11 @@ class Router:
         request, group, case, chosen = weighing.request, weighing.group, weighing.case, weighing.weighed.chosen
         destination, model = group.destinations[chosen], group.models[chosen]
         rates, uncached = group.rates[chosen], case.uncached[chosen]
-        computed = case.ahead[chosen] + uncached
+        slope = max(case.slopes[chosen], MS_PER_TOKEN_MIN)
+        computed = max(0.0, case.ahead[chosen] - destination.load.done_ms(slope, now) / slope) + uncached
         alone = destination.load.prefilling == 0
         claim = Claim(uncached, case.output_tokens, uncached + case.output_tokens)
-        reservation = self._ledger.reserve(destination.load, claim)
+        reservation = self._ledger.reserve(destination.load, claim, now)
         slot, blocks = group.slots[chosen], weighing.prompt.blocks.get(model)
         insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
         believed = int(insertion.known * BLOCK_BYTES / group.traits[model].bytes_per_token) if insertion else 0
@@ -168,7 +174,7 @@ class Router:
     ) -> None:
         """The first response byte arrived: prefill is done (or the destination failed). Unknown ids are ignored."""
         flight = self._flights.get(reservation)
-        if flight is None or not self._ledger.first_token(reservation):
+        if flight is None or not self._ledger.first_token(reservation, now):
             return
         flight.learn_first(ttft_ms, upstream_status, now)
         if is_failure(upstream_status):
@@ -189,7 +195,7 @@ class Router:
         now: Seconds,
     ) -> None:
         """The response is complete: give the load back, learn from the counts, correct the prefix index."""
-        flight = self._release(reservation)
+        flight = self._release(reservation, now)
         if flight is None:
             return
         flight.learn_final(prompt_tokens, completion_tokens, now)
@@ -206,7 +212,7 @@ class Router:
         """The request died after the decision: give the load back, and take back the optimistic prefix insertion
         where the endpoint never saw the prompt.
         """
-        flight = self._release(reservation)
+        flight = self._release(reservation, now)
         if flight is None:
             return
         flight.settle_unreported(reason)
@@ -263,9 +269,11 @@ class Router:
     def _month_left(self, now: Seconds) -> Seconds:
         return max(0.0, self.accounts.month_ends_at - now)
 
-    def _choose(self, request: Request, rule: TenantRule | None, shortlist: Shortlist, now: Seconds) -> Weighing:
+    def _choose(
+        self, request: Request, rule: TenantRule | None, shortlist: Shortlist, now: Seconds, known: Prompt | None
+    ) -> Weighing:
         group, scoring = self._split(request, shortlist.groups), self._scoring
-        prompt = look_up(request, group, self._index) if scoring.by_prefix else Prompt()
+        prompt = look_up(request, group, self._index, known) if scoring.by_prefix else Prompt()
         case = make_case(request, group, prompt, now)
         if scoring.guards and 0 < len(case.fitting) < len(group.destinations):
             group = group.only(case.fitting)  # the others would push running requests out of their caches
@@ -304,8 +312,8 @@ class Router:
         if flight.insertion is not None:
             self._index.rollback(flight.insertion)
 
-    def _release(self, reservation: ReservationId) -> Flight | None:
-        return self._flights.pop(reservation, None) if self._ledger.release(reservation) else None
+    def _release(self, reservation: ReservationId, now: Seconds) -> Flight | None:
+        return self._flights.pop(reservation, None) if self._ledger.release(reservation, now) else None
 
 
 def _over_limit(over: OverLimit, account: Account, now: Seconds) -> Decision:

@@ -37,8 +37,8 @@ class ExpectedLatency:
     def scoring(self) -> Scoring:
         harm = Interference(self.lambda_itl, self.lambda_crowd)
         return Scoring(
-            terms=(Base(), QueueWait(), SlotWait(), Prefill(), harm, Risk()),
-            batch_terms=(QueueWait(self.batch_patience), SlotWait(), Prefill(), harm, Risk()),
+            terms=(Base(), QueueWait(begun=True), SlotWait(), Prefill(), harm, Risk()),
+            batch_terms=(QueueWait(self.batch_patience, begun=True), SlotWait(), Prefill(), harm, Risk()),
             chooser=Cheapest(self.band),
             in_milliseconds=True,
         )

@@ -21,7 +21,7 @@ from kinference.core.policy import TargetKind
 from kinference.core.rates import Line, PeakLatency, Rates, Typical
 from kinference.core.roster import Destination
 from kinference.core.scoring import Column, Draw, weigh
-from kinference.ids import Address, Milliseconds, ObjectRef, Seconds
+from kinference.ids import Address, Milliseconds, ObjectRef, ReservationId, Seconds
 from kinference.vocabulary import QosClass
 
 CANDIDATES_MAX = 200_000
@@ -41,6 +41,9 @@ class RecordedCandidate(msgspec.Struct, frozen=True):
     latency_ms: Milliseconds
     failure_ratio: float
     prefilling: int
+    first_prompt: int
+    """Tokens of the prompt that is computed there now, as far as is known; 0 without one."""
+    begun_at: Seconds
     waiting: int
     resident: int
     room: float | None
@@ -157,6 +160,8 @@ def _candidate(case: Case, place: int) -> RecordedCandidate:
         latency_ms=destination.latency.ms,
         failure_ratio=case.circuits[place].failure_ratio,
         prefilling=load.prefilling,
+        first_prompt=load.first_prompt,
+        begun_at=load.begun_at,
         waiting=load.waiting,
         resident=load.resident,
         room=None if load.room == UNLIMITED else load.room,
@@ -189,6 +194,7 @@ def _case(recording: Recording) -> Case:
         work=list(map(mul, slopes, uncached)),
         output_tokens=recording.output_tokens,
         fitting=recording.fitting,
+        now=recording.at,
         turn=recording.turn,
         key=int(recording.key),
     )
@@ -201,6 +207,8 @@ def _rates(one: RecordedCandidate, line: Line) -> Rates:
 def _destination(one: RecordedCandidate) -> Destination:
     load = Load(
         prefilling=one.prefilling,
+        prompts={ReservationId(1): one.first_prompt} if one.first_prompt else {},
+        begun_at=one.begun_at,
         waiting=one.waiting,
         resident=one.resident,
         room=UNLIMITED if one.room is None else one.room,

@@ -54,7 +54,7 @@ def weigh(case: Case, draw: Draw) -> Weighed:
     columns = [column for _, column in named]
     totals = _summed(columns) if columns else [0.0] * len(case.destinations)
     chosen = scoring.chooser.choose(case, totals, draw.rng)
-    return Weighed(draw.policy, case.names, named, totals, case.hits, chosen)
+    return Weighed(draw.policy, case.names, named, totals, case.hits, chosen, scoring.in_milliseconds)
 
 
 def _summed(columns: Sequence[Sequence[Milliseconds]]) -> list[Milliseconds]:

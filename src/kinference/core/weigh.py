@@ -44,16 +44,27 @@ class Weighing(msgspec.Struct, frozen=True, eq=False, gc=False):
     recording: Recording | None = None
     """Where decisions are recorded."""
 
+    def at(self, place: int) -> "Weighing":
+        """The same, with another one chosen, which no replay would choose."""
+        if place == self.weighed.chosen:
+            return self
+        return msgspec.structs.replace(
+            self, weighed=msgspec.structs.replace(self.weighed, chosen=place), recording=None
+        )
 
-def look_up(request: Request, group: Group, index: PrefixIndex) -> Prompt:
-    """Hash the prompt and find it in the index."""
+
+def look_up(request: Request, group: Group, index: PrefixIndex, known: Prompt | None = None) -> Prompt:
+    """Hash the prompt, unless its blocks are known, and find it in the index."""
     found = Prompt()
     for model, mask in group.masks.items():
-        seed = chain_seed(model, request.salt) if request.salt else group.seeds[model]
-        hashed = hash_prompt(request.prompt, seed)
-        found.blocks[model] = hashed.blocks
-        found.depths[model] = index.match(hashed.blocks, mask)
-        found.truncated = hashed.truncated
+        blocks = None if known is None else known.blocks.get(model)
+        if blocks is None:
+            seed = chain_seed(model, request.salt) if request.salt else group.seeds[model]
+            blocks, found.truncated = hash_prompt(request.prompt, seed)
+        elif known is not None:
+            found.truncated = known.truncated
+        found.blocks[model] = blocks
+        found.depths[model] = index.match(blocks, mask)
     return found
 
 
@@ -119,6 +130,7 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
         work=list(map(mul, slopes, uncached)),
         output_tokens=output_tokens,
         fitting=_fitting(group, uncached, output_tokens),
+        now=now,
         turn=next(group.turns),
         key=_key(prompt),
     )

@@ -41,6 +41,7 @@ class Metric:
 
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_WAITS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 _OVERHEAD = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5)
 
 GATEWAY_REQUESTS = Metric(
@@ -64,6 +65,20 @@ GATEWAY_TOKENS = Metric(
 PICKS = Metric("kinference_picker_picks_total", Kind.COUNTER, "Answered picks.", ("outcome",))
 PICK_SECONDS = Metric("kinference_picker_pick_seconds", Kind.HISTOGRAM, "Synchronous part of a pick.", (), _OVERHEAD)
 BUFFERED_BYTES = Metric("kinference_picker_buffered_bytes", Kind.GAUGE, "Bytes held in bodies, all states.")
+WAITING = Metric("kinference_admission_waiting", Kind.GAUGE, "Picks that wait for an engine to have room.", ("class",))
+ADMISSION_WAIT = Metric(
+    "kinference_admission_wait_seconds",
+    Kind.HISTOGRAM,
+    "How long picks that had to wait did so, whatever came of it.",
+    ("class",),
+    _WAITS,
+)
+SHED = Metric(
+    "kinference_admission_shed_total",
+    Kind.COUNTER,
+    "Picks refused because too many waited, or for too long.",
+    ("class",),
+)
 LIVE_TICKETS = Metric(
     "kinference_picker_live_tickets", Kind.GAUGE, "Picked requests not yet final, aborted or expired."
 )
@@ -140,6 +155,9 @@ TABLE: tuple[Metric, ...] = (
     PICKS,
     PICK_SECONDS,
     BUFFERED_BYTES,
+    WAITING,
+    ADMISSION_WAIT,
+    SHED,
     LIVE_TICKETS,
     EXPIRED,
     ITL_IGNORED,

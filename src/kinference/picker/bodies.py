@@ -52,6 +52,8 @@ class Body:
     declared: int | None
     state: State = State.OPEN
     empty_chunks: int = 0
+    held: bool = False
+    """A Pick of it waits: it cannot expire, and no other Pick gets it."""
 
     def advance(self, event: Event) -> None:
         self.state = NEXT[self.state, event]
@@ -140,17 +142,29 @@ class Bodies:
     def discard(self, stream_id: StreamId) -> None:
         """The push's stream ended. Its body goes unless it was committed or picked."""
         body = self._live.get(stream_id)
-        if body is not None and body.state in DISCARDABLE:
+        if body is not None and body.state in DISCARDABLE and not body.held:
             self._drop(stream_id)
 
     def peek(self, stream_id: StreamId) -> Pieces:
         """What a Pick of this id would get. Raises as Pick does."""
         body = self._live.get(stream_id)
         if body is not None and body.state in PICKABLE:
+            if body.held:
+                raise BodyConsumed("another Pick of this body waits for its answer")
             return body.pieces
         if stream_id in self._consumed:
             raise BodyConsumed("an earlier Pick consumed this body")
         raise UnknownId("no complete body has this stream_id: never pushed, expired or released")
+
+    def hold(self, stream_id: StreamId) -> None:
+        """A Pick of it waits."""
+        self._live[stream_id].held = True
+        self._unpicked.stop(stream_id)
+
+    def let_go(self, stream_id: StreamId, now: Seconds) -> None:
+        """That Pick waits no longer. Unless it consumes the body, the body's time runs anew."""
+        self._live[stream_id].held = False
+        self._unpicked.start(stream_id, now)
 
     def consume(self, stream_id: StreamId, now: Seconds) -> Pieces:
         """Pick takes the body, and with it the duty to release its bytes; a tombstone stays."""

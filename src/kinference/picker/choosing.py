@@ -1,16 +1,20 @@
 """From a pushed body to a decision, and to the body as the decision's destination wants it."""
 
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 import msgspec
 
+from kinference.core.admission import Admission
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.core.filters import Verdict
 from kinference.core.limits import Left
 from kinference.core.pick import Router
 from kinference.core.request import Request
+from kinference.core.waiting import Waiting
 from kinference.ids import ResponseId, Seconds
-from kinference.picker.rewriting import Rewritten, rewrite
+from kinference.picker.rewriting import rewrite
 from kinference.picker.tickets import Ticket
 from kinference.ports import Allowance, LocalTarget, PickArguments, PickResult, ProviderTarget
 from kinference.shapes.detect import Parsed, parse
@@ -42,37 +46,71 @@ class Chosen(msgspec.Struct, frozen=True):
     usage: StreamUsage = StreamUsage.SETTLED
 
 
-def choose(router: Router, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen:
-    """Read the body, decide, and make it what the destination takes. A choice is in flight from here on.
+Admit: TypeAlias = Callable[[Request, Seconds], Decision | Waiting]
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A body on its way to a decision, which may have to wait.
 
     What cannot be translated is found out by trying: an API that it cannot be translated to is not chosen again.
     """
+
+    router: Router
+    admit: Admit
+    arguments: PickArguments
+    body: bytes
+    parsed: Parsed
+    open_to: frozenset[Api]
+    refusal: BadBody | None = None
+    waiting: Waiting | None = None
+
+    def proceed(self, now: Seconds) -> "Chosen | Pending":
+        """Decide, or wait: then `waiting` is what admission holds."""
+        admitted = self.admit(_request(self.parsed, self.arguments, self.open_to), now)
+        if isinstance(admitted, Waiting):
+            self.waiting = admitted
+            return self
+        return self.conclude(admitted, now)
+
+    def conclude(self, decision: Decision, now: Seconds) -> "Chosen | Pending":
+        """Make the body what the destination takes. Where it cannot be, another one is looked for."""
+        router, parsed = self.router, self.parsed
+        if decision.choice is None:
+            return Chosen(_refused(router, decision, self.refusal), parsed.model)
+        try:
+            rewritten = rewrite(self.body, parsed, decision.choice, self.arguments)
+        except BadBody as error:
+            router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
+            if not isinstance(error, Untranslatable) or not self.open_to:
+                return Chosen(Decision(Outcome.BAD_REQUEST, str(error)), parsed.model)
+            self.refusal, self.open_to = error, self.open_to - _of_shape(decision.choice, parsed.api)
+            return self.proceed(now)
+        except BaseException:
+            router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
+            raise
+        return Chosen(decision, parsed.model, rewritten.body, rewritten.path, parsed.usage)
+
+
+def choose(router: Router, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen:
+    """Read the body, decide at once, and make it what the destination takes. A choice is in flight from here on."""
+    chosen = _choose(router, router.decide, arguments, body, now)
+    assert isinstance(chosen, Chosen), "who decides at once holds nothing"
+    return chosen
+
+
+def choose_or_wait(admission: Admission, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen | Pending:
+    """The same, but late where nobody can start it soon."""
+    return _choose(admission.router, admission.admit, arguments, body, now)
+
+
+def _choose(router: Router, admit: Admit, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen | Pending:
     try:
         parsed = parse(body, arguments.request_path)
     except BadBody as error:
         return Chosen(Decision(Outcome.BAD_REQUEST, str(error)), _readable_model(body))
     open_to = reaches(parsed.api, parsed.needs) if arguments.translates else frozenset()
-    refusal: BadBody | None = None
-    while True:
-        decision = router.decide(_request(parsed, arguments, open_to), now)
-        if decision.choice is None:
-            return Chosen(_refused(router, decision, refusal), parsed.model)
-        try:
-            rewritten = rewrite(body, parsed, decision.choice, arguments)
-        except BadBody as error:
-            router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
-            if not isinstance(error, Untranslatable) or not open_to:
-                return Chosen(Decision(Outcome.BAD_REQUEST, str(error)), parsed.model)
-            refusal, open_to = error, open_to - _of_shape(decision.choice, parsed.api)
-        except BaseException:
-            router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
-            raise
-        else:
-            return _chosen(decision, parsed, rewritten)
-
-
-def _chosen(decision: Decision, parsed: Parsed, rewritten: Rewritten) -> Chosen:
-    return Chosen(decision, parsed.model, rewritten.body, rewritten.path, parsed.usage)
+    return Pending(router, admit, arguments, body, parsed, open_to).proceed(now)
 
 
 def _of_shape(choice: EndpointChoice | BackendChoice, client: Api) -> frozenset[Api]:

@@ -6,8 +6,9 @@ No method awaits, so each is atomic under asyncio: a body is consumed, decided o
 import logging
 from collections.abc import Callable
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from kinference.core.admission import Admission
 from kinference.core.flight import SentPrompt
 from kinference.core.pick import Router
 from kinference.errors import InvalidArgument, UnknownId
@@ -28,8 +29,9 @@ from kinference.observe.metrics import (
 )
 from kinference.picker.account import Account
 from kinference.picker.bodies import Bodies
-from kinference.picker.choosing import Chosen, answer, choose
+from kinference.picker.choosing import Chosen, Pending, answer, choose_or_wait
 from kinference.picker.flow import Flow, FlowHistory
+from kinference.picker.held import Answer, Asker, HeldPick, HeldPicks
 from kinference.picker.inter_token import InterTokenGaps, is_usable
 from kinference.picker.limits import PickerLimits
 from kinference.picker.tickets import Ticket, Tickets
@@ -54,6 +56,8 @@ class Desk:
     def __init__(self, router: Router, limits: PickerLimits, clock: Clock, metrics: Metrics, random: Random) -> None:
         self.limits = limits
         self._router, self._clock, self._metrics = router, clock, metrics
+        self.admission = Admission(router, limits.admission)
+        self._held = HeldPicks(self.admission, metrics)
         self._account = Account(limits.buffer_max_bytes)
         self._bodies = Bodies(limits, self._account, random, self._reclaim)
         self._tickets = Tickets(limits, self._account, random)
@@ -101,36 +105,82 @@ class Desk:
 
     # --- picking ---------------------------------------------------------------------------------
 
-    def pick(self, arguments: PickArguments, *, remote: bool = False) -> PickResult:
-        """Decide for a pushed body. Whatever the answer is, it consumes the body; an exception does not."""
+    def pick(
+        self, arguments: PickArguments, wake: Callable[[], None], *, remote: bool = False
+    ) -> PickResult | HeldPick[PickResult]:
+        """Decide for a pushed body. Whatever the answer is, it consumes the body; an exception does not.
+
+        Where no engine can start it soon the Pick is held: `wake` is called when its time has come, then `resume` has
+        the answer. Whoever cannot wait for that has to `give_up`.
+        """
         if not arguments.stream_id:
             raise InvalidArgument("body_stream_id is 0, which names no body: push one first")
-        began = self._clock.now()
         body = self._bodies.peek(arguments.stream_id)
         whole = join(body.pieces())
-        chosen = choose(self._router, arguments, whole, began)
-        self._bodies.consume(arguments.stream_id, began)
+
+        def conclude(chosen: Chosen) -> PickResult:
+            return self._picked(chosen, whole, arguments, remote=remote)
+
+        return self._begin(arguments, whole, Asker(wake, conclude, arguments.stream_id))
+
+    def place(self, body: bytes, arguments: PickArguments, wake: Callable[[], None]) -> Placed | HeldPick[Placed]:
+        """Push, pick and a complete pull in one, for a caller in this process who keeps the body and never lets it
+        stall. It may be held as a Pick may.
+        """
+
+        def conclude(chosen: Chosen) -> Placed:
+            return self._placed(chosen, body, arguments)
+
+        return self._begin(arguments, body, Asker(wake, conclude))
+
+    def resume(self, pick: HeldPick[Answer]) -> Answer | HeldPick[Answer]:
+        """The answer of a Pick that was held; or it is held once more, where its body did not suit its destination."""
+        now = self._clock.now()
+        self._let_go(pick, now)
+        return self._go_on(pick.conclude(now), pick.asker, now)
+
+    def give_up(self, pick: HeldPick[Any]) -> None:
+        """The caller of a held Pick has gone. A pushed body stays, for another Pick or until its time is over."""
+        now = self._clock.now()
+        self._held.give_up(pick, now)
+        self._let_go(pick, now)
+        self._held.release(now)
+
+    def _begin(self, arguments: PickArguments, body: bytes, asker: Asker[Answer]) -> Answer | HeldPick[Answer]:
+        began = self._clock.now()
+        chosen = choose_or_wait(self.admission, arguments, body, began)
+        self._metrics.time(PICK_SECONDS, self._clock.now() - began)
+        return self._go_on(chosen, asker, began)
+
+    def _go_on(self, chosen: Chosen | Pending, asker: Asker[Answer], now: Seconds) -> Answer | HeldPick[Answer]:
+        if isinstance(chosen, Chosen):
+            return asker.conclude(chosen)
+        if asker.stream_id:
+            self._bodies.hold(asker.stream_id)
+        return self._held.add(HeldPick(chosen, asker, now), now)
+
+    def _let_go(self, pick: HeldPick[Any], now: Seconds) -> None:
+        if pick.asker.stream_id:
+            self._bodies.let_go(pick.asker.stream_id, now)
+
+    def _picked(self, chosen: Chosen, whole: bytes, arguments: PickArguments, *, remote: bool) -> PickResult:
+        body = self._bodies.consume(arguments.stream_id, self._clock.now())
         flow, ticket = self._flow(chosen, arguments, remote=remote), None
         if chosen.decision.choice is None:
             self._account.release(body.size)
         else:
             ticket = self._ticketed(flow, body, chosen.patched)
             self._tell_dispatch(chosen, whole, arguments)
-        self._note(flow, began)
+        self._note(flow)
         return answer(chosen, self.limits.name_max_chars, ticket)
 
-    def place(self, body: bytes, arguments: PickArguments) -> Placed:
-        """Push, pick and a complete pull in one, for a caller in this process who keeps the body and never lets it
-        stall.
-        """
-        began = self._clock.now()
-        chosen = choose(self._router, arguments, body, began)
+    def _placed(self, chosen: Chosen, body: bytes, arguments: PickArguments) -> Placed:
         flow, ticket = self._flow(chosen, arguments, remote=False), None
         if chosen.decision.choice is not None:
             body = body if chosen.patched is None else chosen.patched
             ticket = self._tickets.open_pulled(flow, self._clock.now())
             self._tell_dispatch(chosen, body, arguments)
-        self._note(flow, began)
+        self._note(flow)
         picked = answer(chosen, self.limits.name_max_chars, ticket)
         return Placed(picked) if ticket is None else Placed(picked, body, chosen.usage)
 
@@ -138,7 +188,7 @@ class Desk:
         requested_model = chosen.requested_model[: self.limits.name_max_chars]
         return Flow(self._clock.wall(), arguments, requested_model, chosen.decision, remote)
 
-    def _note(self, flow: Flow, began: Seconds) -> None:
+    def _note(self, flow: Flow) -> None:
         """Remember and count an answered Pick."""
         if flow.decision.choice is None:
             self._end(flow, "refused")
@@ -146,7 +196,6 @@ class Desk:
         self._metrics.count(PICKS, _OUTCOMES[flow.decision.outcome])
         if flow.decision.limit:
             self._metrics.count(LIMIT_REFUSALS, flow.arguments.tenant, flow.decision.limit)
-        self._metrics.time(PICK_SECONDS, self._clock.now() - began)
 
     def _ticketed(self, flow: Flow, body: Pieces, patched: bytes | None) -> Ticket:
         """Move a body to a ticket. What patching adds is counted, and is not a reason to refuse."""
@@ -195,6 +244,7 @@ class Desk:
             flow.observed_ttft_ms, flow.upstream_status = ttft_ms, report.upstream_status
             self._tickets.dispatch(ticket, now)
             self._router.first_token(flow.decision.reservation, ttft_ms, report.upstream_status, now)
+            self._held.release(now)
         return True
 
     def final_token(self, report: FinalTokenReport) -> bool:
@@ -210,6 +260,7 @@ class Desk:
             self._router.broke(flow.decision.reservation, now)
         self._router.final_token(flow.decision.reservation, report.prompt_tokens, report.completion_tokens, cached, now)
         self._merge_gaps(flow.destination, report)
+        self._held.release(now)
         return True
 
     def abort(self, response_id: ResponseId, reason: AbortReason, detail: str = "") -> bool:
@@ -223,6 +274,7 @@ class Desk:
         self._tickets.cut_pull(ticket, UnknownId("the request was aborted while its body was pulled"), now)
         self._router.abort(ticket.flow.decision.reservation, reason, now)
         self._metrics.count(ABORTS, reason.name.lower())
+        self._held.release(now)
         return True
 
     def _merge_gaps(self, name: str, report: FinalTokenReport) -> None:
@@ -237,7 +289,7 @@ class Desk:
 
     def deadline(self) -> Seconds | None:
         """When `expire` next has something to do."""
-        deadlines = (self._bodies.deadline(), self._tickets.deadline())
+        deadlines = (self._bodies.deadline(), self._tickets.deadline(), self._held.deadline(self._clock.now()))
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def expire(self) -> bool:
@@ -252,7 +304,12 @@ class Desk:
         for what, count in (*counts, ("ticket", len(expired.closed))):
             if count:
                 self._metrics.count(EXPIRED, what, amount=count)
+        self._held.release(now)
         return bool(unpicked or expired)
+
+    def on_hold(self, announce: Callable[[Seconds], None]) -> None:
+        """Have `announce` told when to `expire` for the sake of Picks that are held: that may be very soon."""
+        self._held.announce = announce
 
     def on_dispatch(self, listener: OnDispatch) -> None:
         """Have `listener` told of each prompt that goes to an engine: the body as it is sent, and its path."""
@@ -266,8 +323,8 @@ class Desk:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is under way: no body, no ticket, no pull."""
-        return not (len(self._bodies) or len(self._tickets) or self._tickets.pulls)
+        """Nothing is under way: no body, no ticket, no pull, and nobody waits."""
+        return not (len(self._held) or len(self._bodies) or len(self._tickets) or self._tickets.pulls)
 
     @property
     def buffered_bytes(self) -> int:
@@ -283,6 +340,7 @@ class Desk:
             self._metrics.count(TENANT_UNPRICED, tenant, amount=unpriced)
         self._metrics.gauge(BUFFERED_BYTES, self._account.held)
         self._metrics.gauge(LIVE_TICKETS, len(self._tickets))
+        self._held.publish()
 
     def flows(self, limit: int) -> tuple[Flow, ...]:
         """The last decisions, newest first."""

@@ -1,7 +1,10 @@
 """The picker by direct call, for a gateway in the same process."""
 
+import asyncio
+
 from kinference.ids import ResponseId
 from kinference.picker.desk import Desk
+from kinference.picker.held import HeldPick
 from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, Placed
 from kinference.vocabulary import AbortReason
 
@@ -14,7 +17,17 @@ class InProcessPicker:
         self.make_room, self.hold, self.let_go = desk.make_room, desk.hold, desk.let_go
 
     async def place(self, body: bytes, arguments: PickArguments) -> Placed:
-        return self._desk.place(body, arguments)
+        woken = asyncio.Event()
+        placed = self._desk.place(body, arguments, woken.set)
+        while isinstance(placed, HeldPick):
+            try:
+                await woken.wait()
+            except BaseException:
+                self._desk.give_up(placed)
+                raise
+            woken.clear()
+            placed = self._desk.resume(placed)
+        return placed
 
     def report_first_token(self, report: FirstTokenReport) -> None:
         self._desk.first_token(report)

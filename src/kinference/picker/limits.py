@@ -1,7 +1,8 @@
 """Every limit of the Picker service, in one place."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from kinference.core.waiting import AdmissionRules
 from kinference.ids import Seconds
 
 MIB = 1024 * 1024
@@ -39,6 +40,7 @@ class PickerLimits:
     """Of a tenant, a pool or a model: they go into answers, logs and the record of decisions."""
     decisions_max: int = 256
     """Decisions kept for the admin port."""
+    admission: AdmissionRules = field(default_factory=AdmissionRules)
 
     @property
     def shortest_ttl(self) -> Seconds:

@@ -4,6 +4,7 @@ from kinference.errors import ClientGone, Draining, IdleTimeout, KinferenceError
 from kinference.ids import ResponseId
 from kinference.picker import convert
 from kinference.picker.desk import Desk
+from kinference.picker.held import HeldPick
 from kinference.vocabulary import AbortReason, Role
 from kinference.wire.access import Access
 from kinference.wire.proto import picker_pb2 as pb
@@ -69,7 +70,14 @@ class PickerMethods:
     async def pick(self, call: Call) -> None:
         message = await call.receive()
         arguments = convert.pick_arguments(message, call.metadata, self._desk.limits.name_max_chars)
-        result = self._desk.pick(arguments, remote=True)
+        result = self._desk.pick(arguments, call.wake, remote=True)
+        while isinstance(result, HeldPick):
+            try:
+                await call.rest()
+            except BaseException:
+                self._desk.give_up(result)
+                raise
+            result = self._desk.resume(result)
         try:
             await call.send(convert.pick_response(result))
         except BaseException:

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 
+from kinference.ids import Seconds
 from kinference.picker.desk import Desk
 from kinference.picker.trim import trim
 from kinference.ports import Clock
@@ -15,12 +17,16 @@ class ReclaimTimer:
     """Sleeps until the nearest deadline of a desk. Runs until it is cancelled.
 
     What begins during a sleep is due no sooner than the shortest of the limits after it began. So no sleep is longer
-    than that, and nobody has to wake the timer: requests come by the thousand and hardly any is ever due.
+    than that, and nobody has to wake the timer: requests come by the thousand and hardly any is ever due. Only Picks
+    that are held do.
     """
 
     def __init__(self, desk: Desk, clock: Clock, trim: Callable[[], None] = trim) -> None:
         self._desk, self._clock, self._trim = desk, clock, trim
         self._reclaimed = 0
+        self._until: Seconds = inf
+        self._sooner = asyncio.Event()
+        desk.on_hold(self._announce)
 
     async def run(self) -> None:
         """Reclaim for ever, some at a time, so that other work gets its turn in between."""
@@ -35,4 +41,17 @@ class ReclaimTimer:
             if self._reclaimed >= TRIM_BYTES and until > now:
                 self._reclaimed = 0
                 self._trim()
-            await asyncio.sleep(max(0.0, until - now))
+            await self._sleep(until, max(0.0, until - now))
+
+    async def _sleep(self, until: Seconds, delay: Seconds) -> None:
+        self._until = until
+        self._sooner.clear()
+        try:
+            async with asyncio.timeout(delay):
+                await self._sooner.wait()
+        except TimeoutError:
+            pass
+
+    def _announce(self, deadline: Seconds) -> None:
+        if deadline < self._until:
+            self._sooner.set()

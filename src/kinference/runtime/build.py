@@ -35,7 +35,7 @@ from kinference.runtime.directory import FleetDirectory
 from kinference.runtime.followed_backends import FollowedBackends
 from kinference.runtime.planes import Plane
 from kinference.runtime.port_limits import grpc_limits, http_options
-from kinference.runtime.rules import apply, routing_rules
+from kinference.runtime.rules import admission_rules, apply, routing_rules
 from kinference.runtime.views import decision_views, endpoint_views, recording_views, tenant_views
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
 from kinference.wire.access import Access, Certificate, Token
@@ -144,6 +144,7 @@ def picker_limits(config: Config) -> PickerLimits:
         body_ttl=limits.body_ttl,
         ticket_ttl=limits.ticket_ttl,
         drain_timeout=limits.drain_timeout,
+        admission=admission_rules(config),
     )
 
 

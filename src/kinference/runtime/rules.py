@@ -23,10 +23,12 @@ from kinference.core.limits import Limits
 from kinference.core.pick import Router
 from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind, TenantRule
 from kinference.core.prices import Price, PricedModel
+from kinference.core.waiting import AdmissionRules, ClassRule
 from kinference.fleet.static import set_static_pools
 from kinference.gateway.backends import BackendRoute
 from kinference.ids import ObjectRef
 from kinference.runtime.price_list import listed_price
+from kinference.vocabulary import QosClass
 
 NO_RECORDS: Final[Mapping[ObjectRef, BackendRoute]] = MappingProxyType({})
 
@@ -152,6 +154,22 @@ def has_budgets(config: Config) -> bool:
 
 def _limits(limits: TenantLimits) -> Limits:
     return Limits(limits.requests_per_minute, limits.tokens_per_minute, limits.concurrent, limits.usd_per_month)
+
+
+def admission_rules(config: Config) -> AdmissionRules:
+    """When requests are held, and for how long."""
+    admission = config.routing.admission
+    waits = {
+        QosClass.INTERACTIVE: admission.interactive,
+        QosClass.BATCH: admission.batch,
+        QosClass.DEFERRABLE: admission.deferrable,
+    }
+    return AdmissionRules(
+        enabled=admission.enabled,
+        start_within_ms=admission.start_within * 1e3,
+        waiting_max=admission.waiting_max,
+        classes={qos: ClassRule(one.objective, one.wait_max) for qos, one in waits.items()},
+    )
 
 
 def apply(config: Config, router: Router, fleet: Fleet, records: Mapping[ObjectRef, BackendRoute] = NO_RECORDS) -> None:

@@ -28,7 +28,7 @@ from kinference.runtime.control import opened_store
 from kinference.runtime.lag import watch_lag
 from kinference.runtime.links import Links, link
 from kinference.runtime.planes import ALL, Plane
-from kinference.runtime.rules import apply, backend_specs, has_budgets
+from kinference.runtime.rules import admission_rules, apply, backend_specs, has_budgets
 from kinference.runtime.spending import Spending
 from kinference.runtime.views import unready_reason
 from kinference.runtime.wires import Wire, http_upstream
@@ -117,6 +117,7 @@ class Service:
         if now != then:
             _log.warning("listen, limits or control have changed: they take effect at the next start")
         apply(config, self._parts.router, self._parts.fleet, self._links.backends.resolved)
+        self._parts.desk.admission.reconfigure(admission_rules(config))
         self.config = config
         self._count_money()
         self._parts.access.replace(*access_credentials(config, self._parts.clock.wall))

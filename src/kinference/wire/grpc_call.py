@@ -55,7 +55,7 @@ class GrpcCall:
     __slots__ = (
         "carrier", "deadline", "deframer", "drained", "failure", "half_closed", "has_answered", "head", "inbox",
         "is_waiting", "method", "routine", "stream_id", "task", "timed_out", "waiter",
-        "was_fed",
+        "was_fed", "was_woken",
     )  # fmt: skip
 
     def __init__(self, carrier: Carrier, stream_id: int, head: CallHead, method: Method, limit: int) -> None:
@@ -65,6 +65,7 @@ class GrpcCall:
         self.half_closed = False
         self.was_fed = False
         """Whether anything came after the head."""
+        self.was_woken = False
         self.failure: Exception | None = None
         """What the handler is told instead of a message."""
         self.has_answered = False
@@ -109,6 +110,17 @@ class GrpcCall:
             await self._turn()
             if self.failure is not None:
                 raise self.failure
+
+    async def rest(self) -> None:
+        while not self.was_woken:
+            await self._turn()
+            if self.failure is not None:
+                raise self.failure
+        self.was_woken = False
+
+    def wake(self) -> None:
+        self.was_woken = True
+        self.carrier.wake_later(self)
 
     def cut(self) -> None:
         if self.failure is None:

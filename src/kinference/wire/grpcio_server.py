@@ -121,6 +121,7 @@ class _GrpcioCall:
         self._context = context
         self._patience: asyncio.Timeout | None = None
         self._is_cut = False
+        self._woken = asyncio.Event()
 
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
@@ -146,6 +147,13 @@ class _GrpcioCall:
             raise ClientGone("the caller is gone") from error
         finally:
             self._patience = None
+
+    async def rest(self) -> None:
+        await self._woken.wait()
+        self._woken.clear()
+
+    def wake(self) -> None:
+        self._woken.set()
 
     def cut(self) -> None:
         self._is_cut = True

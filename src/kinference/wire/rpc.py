@@ -61,6 +61,14 @@ class Call(Protocol):
         """Write a message; returns once the carrier has accepted it. Raises ClientGone when the peer is gone."""
         ...
 
+    async def rest(self) -> None:
+        """Wait until `wake` is called: for what is no part of the call."""
+        ...
+
+    def wake(self) -> None:
+        """Let the `rest` that waits, or the next one, return."""
+        ...
+
     def cut(self) -> None:
         """Have the `send` that waits for its reader, or the next one, raise ClientGone."""
         ...

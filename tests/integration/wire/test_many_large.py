@@ -23,5 +23,7 @@ async def test_as_many_large_pushes_at_once_as_a_caller_likes_all_complete() -> 
         assert server.desk.buffered_bytes == PUSHES * SIZE
         for reply in map(pb.PushBodyResponse.FromString, replies):
             assert reply.total_bytes == SIZE
-            server.desk.pick(PickArguments(StreamId(reply.stream_id), "acme"))  # no request, so it is consumed
+            server.desk.pick(
+                PickArguments(StreamId(reply.stream_id), "acme"), lambda: None
+            )  # no request, so it is consumed
         await server.wait_until_idle()

@@ -12,7 +12,7 @@ from h2.connection import H2Connection
 from h2.events import DataReceived, Event, StreamEnded, StreamReset
 
 from kinference.ids import ResponseId, StreamId
-from kinference.ports import PickArguments
+from kinference.ports import PickArguments, PickResult
 from kinference.vocabulary import AbortReason
 from kinference.wire.http2.frames import ErrorCode
 from kinference.wire.proto import picker_pb2 as pb
@@ -127,7 +127,8 @@ async def test_pushes_reset_at_any_point_leave_nothing_and_disturb_nobody(seed: 
             await server.wait_until(partial(holds, server, len(whole) * len(BODY)))
             for stream_id in sorted(whole):
                 pushed = pb.PushBodyResponse.FromString(caller.replies[stream_id][5:])
-                picked = server.desk.pick(PickArguments(StreamId(pushed.stream_id), "acme"))
+                picked = server.desk.pick(PickArguments(StreamId(pushed.stream_id), "acme"), lambda: None)
+                assert isinstance(picked, PickResult)
                 assert picked.body_total_bytes == len(BODY)
                 assert server.desk.abort(picked.response_id, AbortReason.NOT_DISPATCHED)
             await server.wait_until_idle()

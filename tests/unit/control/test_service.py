@@ -40,6 +40,10 @@ class Asked:
     async def send(self, message: bytes) -> None:
         self.answer = message
 
+    async def rest(self) -> None: ...
+
+    def wake(self) -> None: ...
+
     def cut(self) -> None: ...
 
 

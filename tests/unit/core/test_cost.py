@@ -41,6 +41,7 @@ def case() -> Case:
         work=[50.0, 500.0],
         output_tokens=200,
         fitting=[0],
+        now=0.0,
         turn=0,
         key=0,
     )

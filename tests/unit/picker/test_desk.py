@@ -15,7 +15,7 @@ from kinference.errors import BodyConsumed, BudgetExceeded, InvalidArgument, Unk
 from kinference.ids import ObjectRef, ResponseId, StreamId
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
-from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult
+from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult, Placed
 from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
 
 Advance = Callable[[float], None]
@@ -32,7 +32,19 @@ def push(desk: Desk, body: bytes = CHAT) -> StreamId:
 
 
 def pick(desk: Desk, body: bytes = CHAT, tenant: str = "acme", *, remote: bool = False) -> PickResult:
-    return desk.pick(PickArguments(push(desk, body), tenant, "req-1"), remote=remote)
+    return ask(desk, PickArguments(push(desk, body), tenant, "req-1"), remote=remote)
+
+
+def ask(desk: Desk, arguments: PickArguments, *, remote: bool = False) -> PickResult:
+    result = desk.pick(arguments, lambda: None, remote=remote)
+    assert isinstance(result, PickResult), "an engine could start it at once"
+    return result
+
+
+def place(desk: Desk, body: bytes) -> Placed:
+    placed = desk.place(body, PLACED, lambda: None)
+    assert isinstance(placed, Placed), "an engine could start it at once"
+    return placed
 
 
 def pull(desk: Desk, response_id: ResponseId) -> bytes:
@@ -73,15 +85,15 @@ def test_a_destination_that_breaks_its_answers_off_is_left_alone(desk: Desk, rou
 
 def test_id_zero_names_no_body(desk: Desk) -> None:
     with pytest.raises(InvalidArgument, match="body_stream_id"):
-        desk.pick(PickArguments(StreamId(0), ""))
+        ask(desk, PickArguments(StreamId(0), ""))
 
 
 def test_an_answered_pick_consumes_its_body_whatever_the_outcome(desk: Desk) -> None:
     for body in (CHAT, b"not json", b'{"model":"unheard-of","messages":[1]}'):
         stream_id = push(desk, body)
-        desk.pick(PickArguments(stream_id, ""))
+        ask(desk, PickArguments(stream_id, ""))
         with pytest.raises(BodyConsumed):
-            desk.pick(PickArguments(stream_id, ""))
+            ask(desk, PickArguments(stream_id, ""))
 
 
 @pytest.mark.parametrize("body", [b"", b"not json", b'{"model":"unheard-of","messages":[1]}'])
@@ -97,10 +109,10 @@ def test_a_fault_of_our_own_is_not_an_answer_and_consumes_nothing(
 ) -> None:
     stream_id = push(desk)
     with monkeypatch.context() as broken:
-        broken.setattr(router, "decide", lambda *_: 1 / 0)
+        broken.setattr(router, "weigh", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            desk.pick(PickArguments(stream_id, ""))
-    assert desk.pick(PickArguments(stream_id, "")).outcome is Outcome.OK
+            ask(desk, PickArguments(stream_id, ""))
+    assert ask(desk, PickArguments(stream_id, "")).outcome is Outcome.OK
 
 
 def test_a_rewritten_body_is_counted_and_streamed_at_its_new_length(desk: Desk) -> None:
@@ -114,7 +126,7 @@ def test_a_rewritten_body_is_counted_and_streamed_at_its_new_length(desk: Desk) 
 
 def test_a_pool_that_is_not_served_has_no_workers(desk: Desk) -> None:
     arguments = PickArguments(push(desk), "", pool=ObjectRef("default", "elsewhere"))
-    result = desk.pick(arguments)
+    result = ask(desk, arguments)
     assert result.outcome is Outcome.NO_WORKERS
     assert "elsewhere" in result.reason
 
@@ -155,7 +167,7 @@ def test_a_stored_body_that_nobody_picks_is_reclaimed(desk: Desk, advance: Advan
     advance(120.0)
     assert desk.expire()
     with pytest.raises(UnknownId):
-        desk.pick(PickArguments(stream_id, ""))
+        ask(desk, PickArguments(stream_id, ""))
 
 
 def test_a_repeated_first_token_is_acknowledged_and_changes_nothing(desk: Desk) -> None:
@@ -250,7 +262,7 @@ def test_a_draining_desk_finishes_what_has_begun(desk: Desk) -> None:
     assert not desk.is_idle
     desk.finish(stream_id)
     desk.commit(stream_id)
-    result = desk.pick(PickArguments(stream_id, ""))
+    result = ask(desk, PickArguments(stream_id, ""))
     assert pull(desk, result.response_id) == CHAT
     assert desk.final_token(final(result.response_id))
     assert desk.is_idle
@@ -389,7 +401,7 @@ PLACED = PickArguments(StreamId(0), "acme", "req-1", request_path="/v1/chat/comp
 
 
 def test_a_placed_body_is_on_its_way_and_counted_no_more(desk: Desk, router: Router) -> None:
-    placed = desk.place(CHAT, PLACED)
+    placed = place(desk, CHAT)
     assert (placed.picked.outcome, placed.body) == (Outcome.OK, CHAT)
     assert (in_flight(router), desk.buffered_bytes, desk.is_idle) == (1, 0, False)
     with pytest.raises(UnknownId):
@@ -399,26 +411,26 @@ def test_a_placed_body_is_on_its_way_and_counted_no_more(desk: Desk, router: Rou
 
 
 def test_a_body_that_nobody_takes_is_not_handed_back(desk: Desk) -> None:
-    placed = desk.place(b"{", PLACED)
+    placed = place(desk, b"{")
     assert (placed.picked.outcome, placed.picked.response_id, placed.body) == (Outcome.BAD_REQUEST, 0, b"")
     assert desk.is_idle
     assert desk.flows(1)[0].ended == "refused"
 
 
 def test_a_placed_body_is_rewritten_for_its_destination(desk: Desk) -> None:
-    placed = desk.place(CHAT.replace(b"llama", b"gpt"), PLACED)
+    placed = place(desk, CHAT.replace(b"llama", b"gpt"))
     assert b"gpt-long-provider-name" in placed.body
 
 
 def test_it_is_told_what_a_placed_body_says_of_its_usage(desk: Desk) -> None:
-    assert desk.place(CHAT, PLACED).usage is StreamUsage.SETTLED
-    assert desk.place(CHAT.replace(b"{", b'{"stream":true,', 1), PLACED).usage is StreamUsage.NOT_ASKED
+    assert place(desk, CHAT).usage is StreamUsage.SETTLED
+    assert place(desk, CHAT.replace(b"{", b'{"stream":true,', 1)).usage is StreamUsage.NOT_ASKED
 
 
 def test_a_placed_request_that_nobody_reports_is_reclaimed_after_its_long_time(
     desk: Desk, router: Router, advance: Advance
 ) -> None:
-    desk.place(CHAT, PLACED)
+    place(desk, CHAT)
     advance(desk.limits.body_ttl + 1)
     assert not desk.expire()
     advance(desk.limits.ticket_ttl)
@@ -444,7 +456,7 @@ def test_bytes_held_elsewhere_count_and_make_what_is_over_give_way(desk: Desk, a
 def test_who_listens_is_told_of_a_placed_body_as_it_is_sent(desk: Desk) -> None:
     told: list[tuple[bytes, str]] = []
     desk.on_dispatch(lambda _sent, body, path: told.append((body, path)))
-    placed = desk.place(CHAT.replace(b"llama", b"small"), PLACED)
-    desk.place(b"{", PLACED)
+    placed = place(desk, CHAT.replace(b"llama", b"small"))
+    place(desk, b"{")
     assert told == [(placed.body, PLACED.request_path)]
     assert placed.body == CHAT

@@ -40,7 +40,7 @@ class ScriptedCall:
         self.sent: list[bytes] = []
         self.before_send: Callable[[], None] = lambda: None
         self.is_cut = False
-        self.sending = asyncio.Event()
+        self.sending, self.woken = asyncio.Event(), asyncio.Event()
         self.writable = asyncio.Event()
         self.writable.set()
 
@@ -61,6 +61,13 @@ class ScriptedCall:
         await self.writable.wait()
         if self.is_cut:
             raise ClientGone("cut")
+
+    async def rest(self) -> None:
+        await self.woken.wait()
+        self.woken.clear()
+
+    def wake(self) -> None:
+        self.woken.set()
 
     def cut(self) -> None:
         self.is_cut = True

@@ -46,7 +46,7 @@ def test_endpoints_are_shown_with_their_state_and_load() -> None:
 def test_a_decision_is_shown_with_what_was_weighed_and_without_the_body() -> None:
     router = Router(fleet(ready=True), RoutingRules(), Random(1))
     desk = Desk(router, PickerLimits(), SystemClock(), Metrics(), Random(1))
-    desk.pick(PickArguments(pushed(desk), tenant="acme", client_request_id="r-1"))
+    desk.pick(PickArguments(pushed(desk), tenant="acme", client_request_id="r-1"), lambda: None)
     encoded = msgspec.json.encode(decision_views(desk, router, 10))
     (shown,) = msgspec.json.decode(encoded)
     assert (shown["outcome"], shown["tenant"], shown["client_request_id"]) == ("ok", "acme", "r-1")
@@ -61,7 +61,7 @@ def test_no_more_decisions_than_asked() -> None:
     router = Router(fleet(ready=True), RoutingRules(), Random(1))
     desk = Desk(router, PickerLimits(), SystemClock(), Metrics(), Random(1))
     for number in range(3):
-        desk.pick(PickArguments(pushed(desk), tenant="", client_request_id=str(number)))
+        desk.pick(PickArguments(pushed(desk), tenant="", client_request_id=str(number)), lambda: None)
     shown = decision_views(desk, router, 2)
     assert [view["client_request_id"] for view in shown] == ["2", "1"]
 

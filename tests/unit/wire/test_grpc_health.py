@@ -34,6 +34,10 @@ class OneAsk:
     async def send(self, message: bytes) -> None:
         self.answers.put_nowait(HealthCheckResponse.FromString(message).status)
 
+    async def rest(self) -> None: ...
+
+    def wake(self) -> None: ...
+
     def cut(self) -> None:
         raise AssertionError
 

@@ -34,6 +34,10 @@ class Asks:
     async def send(self, message: bytes) -> None:
         self.answers.append(ServerReflectionResponse.FromString(message))
 
+    async def rest(self) -> None: ...
+
+    def wake(self) -> None: ...
+
     def cut(self) -> None:
         raise AssertionError
 

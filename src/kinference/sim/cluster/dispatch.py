@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from random import Random
 from typing import Protocol
 
-from kinference.core.decision import EndpointChoice
+from kinference.core.admission import Admission
+from kinference.core.decision import Decision, EndpointChoice
 from kinference.core.fleet import EndpointSpec, Fleet, Observation
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
 from kinference.core.request import Request
+from kinference.core.waiting import AdmissionRules
 from kinference.ids import Address, ObjectRef, ReservationId, Seconds
 from kinference.sim.cluster.engine import LeapingEngine
 from kinference.sim.cluster.job import BLOCK_TOKENS, Job
@@ -18,13 +20,22 @@ MODEL = "m"
 POOL = ObjectRef("simulated", "pool")
 NAME_BYTES = 8
 UNAVAILABLE = 503
+HELD = -1
 
 
 class Dispatcher(Protocol):
     """Sends jobs to engines, and is told what a router would be told, when it would be."""
 
     def send(self, job: Job, now: Seconds) -> int | None:
-        """The engine for a job, None to refuse it."""
+        """The engine for a job, HELD to let it wait, None to refuse it."""
+        ...
+
+    def release(self, now: Seconds) -> list[tuple[Job, int | None]]:
+        """Jobs that waited and need not any longer, each with its engine or None."""
+        ...
+
+    def due(self, now: Seconds) -> Seconds | None:
+        """When to ask for them next, if nothing happens before; None while none waits."""
         ...
 
     def first(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
@@ -47,16 +58,36 @@ class Dispatcher(Protocol):
 class CoreDispatcher:
     """The very core that `kinference serve` runs, over a fleet told as discovery and scrapes would tell it."""
 
-    def __init__(self, engines: Sequence[LeapingEngine], rules: RoutingRules, seed: int) -> None:
+    def __init__(
+        self, engines: Sequence[LeapingEngine], rules: RoutingRules, admission: AdmissionRules, seed: int
+    ) -> None:
         self._engines = engines
         self._fleet = Fleet()
         self._addresses = [Address(f"10.0.{place // 250}.{place % 250}:8000") for place in range(len(engines))]
         self._places = {address: place for place, address in enumerate(self._addresses)}
         self._fleet.set_pool(POOL, [EndpointSpec(POOL, address, models=(MODEL,)) for address in self._addresses])
         self._router = Router(self._fleet, rules, Random(seed))
+        self._admission = Admission(self._router, admission)
+        self._held: dict[int, Job] = {}
 
     def send(self, job: Job, now: Seconds) -> int | None:
-        decision = self._router.decide(_request(job), now)
+        admitted = self._admission.admit(_request(job), now)
+        if isinstance(admitted, Decision):
+            return self._place(job, admitted)
+        self._held[admitted.number] = job
+        return HELD
+
+    def release(self, now: Seconds) -> list[tuple[Job, int | None]]:
+        return [
+            (job, self._place(job, one.decision))
+            for one in self._admission.release(now)
+            if (job := self._held.pop(one.waiting.number))
+        ]
+
+    def due(self, now: Seconds) -> Seconds | None:
+        return self._admission.deadline(now)
+
+    def _place(self, job: Job, decision: Decision) -> int | None:
         job.reservation = decision.reservation
         return self._places[decision.choice.address] if isinstance(decision.choice, EndpointChoice) else None
 
@@ -106,6 +137,12 @@ class Clairvoyant:
     def send(self, job: Job, now: Seconds) -> int | None:
         alive = [place for place, is_alive in enumerate(self._alive) if is_alive]
         return min(alive, key=lambda place: self._cost(self._engines[place], job, now)) if alive else None
+
+    def release(self, now: Seconds) -> list[tuple[Job, int | None]]:  # noqa: ARG002 - the protocol's
+        return []
+
+    def due(self, now: Seconds) -> Seconds | None:  # noqa: ARG002 - the protocol's
+        return None
 
     def first(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
         """It needs no report."""

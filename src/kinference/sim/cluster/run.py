@@ -2,13 +2,16 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
+from math import inf
+from types import MappingProxyType
 
 from kinference.core.policy import RoutingRules
+from kinference.core.waiting import CLASS_RULES, AdmissionRules
 from kinference.ids import Seconds
-from kinference.sim.cluster.dispatch import Clairvoyant, CoreDispatcher, Dispatcher
+from kinference.sim.cluster.dispatch import HELD, Clairvoyant, CoreDispatcher, Dispatcher
 from kinference.sim.cluster.engine import LeapingEngine
 from kinference.sim.cluster.gaps import Gaps
 from kinference.sim.cluster.job import Arrival, Job
@@ -16,6 +19,11 @@ from kinference.sim.timing import Timing
 
 CLAIRVOYANT = "clairvoyant"
 ATTEMPTS_MAX = 3
+PATIENT = AdmissionRules(
+    waiting_max=1_000_000,
+    classes=MappingProxyType({qos: replace(rule, wait_max_s=inf) for qos, rule in CLASS_RULES.items()}),
+)
+"""Nobody is refused here: whoever waits shows in the figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,7 @@ class FleetOptions:
     scrape_every_s: Seconds = 1.0
     report_delay_s: Seconds = 0.005
     outages: tuple[Outage, ...] = ()
+    admission: AdmissionRules = PATIENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,7 @@ class ClusterRun:
         self._order = count()
         self._wakes: list[int] = [0] * len(self._engines)
         self._left = 0
+        self._looks_at: Seconds = inf
 
     def play(self, arrivals: Iterable[Arrival]) -> Played:
         """Run until every job is done."""
@@ -79,6 +89,7 @@ class ClusterRun:
         while self._left:
             now, _, happen = heapq.heappop(self._events)
             happen(now)
+            self._release(now)
         return Played(jobs, self._gaps, now)
 
     def _at(self, time: Seconds, happen: Callable[[Seconds], None]) -> None:
@@ -97,6 +108,24 @@ class ClusterRun:
         job.attempts += 1
         job.sent_at = now
         place = self._dispatcher.send(job, now)
+        if place != HELD:
+            self._enter(job, place, now)
+
+    def _release(self, now: Seconds) -> None:
+        """Something has changed: whoever was held and can start now goes."""
+        for job, place in self._dispatcher.release(now):
+            job.sent_at = now
+            self._enter(job, place, now)
+        looks_at = self._dispatcher.due(now)
+        if looks_at is not None and looks_at < self._looks_at:
+            self._looks_at = looks_at
+            self._at(looks_at, self._look_again)
+
+    def _look_again(self, _now: Seconds) -> None:
+        """What follows each event does it."""
+        self._looks_at = inf
+
+    def _enter(self, job: Job, place: int | None, now: Seconds) -> None:
         if place is None:
             self._left -= 1
             return
@@ -156,4 +185,4 @@ class ClusterRun:
 def _dispatcher(options: FleetOptions, engines: Sequence[LeapingEngine]) -> Dispatcher:
     if options.policy == CLAIRVOYANT:
         return Clairvoyant(engines)
-    return CoreDispatcher(engines, RoutingRules(policy=options.policy), options.seed)
+    return CoreDispatcher(engines, RoutingRules(policy=options.policy), options.admission, options.seed)

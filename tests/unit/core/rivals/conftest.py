@@ -41,6 +41,7 @@ def make_case() -> MakeCase:
             work=[0.1 * tokens for tokens in uncached],
             output_tokens=200,
             fitting=places,
+            now=0.0,
             turn=0,
             key=key,
         )

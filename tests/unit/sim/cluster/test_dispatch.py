@@ -1,7 +1,8 @@
 """Who sends jobs where."""
 
 from kinference.core.policy import RoutingRules
-from kinference.sim.cluster.dispatch import Clairvoyant, CoreDispatcher
+from kinference.core.waiting import AdmissionRules
+from kinference.sim.cluster.dispatch import HELD, Clairvoyant, CoreDispatcher
 from kinference.sim.cluster.engine import LeapingEngine
 from kinference.sim.cluster.gaps import Gaps
 from kinference.sim.cluster.job import Arrival, Job
@@ -18,7 +19,7 @@ def engines(count: int) -> list[LeapingEngine]:
 
 
 def test_the_core_sends_a_known_prefix_back_and_an_unknown_one_away() -> None:
-    core = CoreDispatcher(engines(4), RoutingRules(), seed=1)
+    core = CoreDispatcher(engines(4), RoutingRules(), AdmissionRules(), seed=1)
     for number in range(4):
         core.seen(number, 1, 0.0)
     first, again, other = job(), job(), job(100)
@@ -31,7 +32,7 @@ def test_the_core_sends_a_known_prefix_back_and_an_unknown_one_away() -> None:
 
 
 def test_an_engine_that_nobody_can_reach_gets_nothing() -> None:
-    core = CoreDispatcher(engines(2), RoutingRules(), seed=1)
+    core = CoreDispatcher(engines(2), RoutingRules(), AdmissionRules(enabled=False), seed=1)
     core.seen(0, 0, 0.0)
     assert core.send(job(), 0.0) is None
     core.seen(1, 1, 0.0)
@@ -39,7 +40,7 @@ def test_an_engine_that_nobody_can_reach_gets_nothing() -> None:
 
 
 def test_a_lost_job_counts_against_its_engine() -> None:
-    core = CoreDispatcher(engines(2), RoutingRules(), seed=1)
+    core = CoreDispatcher(engines(2), RoutingRules(), AdmissionRules(), seed=1)
     core.seen(0, 1, 0.0)
     core.seen(1, 1, 0.0)
     places = []
@@ -64,3 +65,17 @@ def test_the_oracle_sees_caches_and_queues() -> None:
     assert oracle.send(job(), 0.1) == 2
     oracle.seen(2, 0, 0.2)
     assert oracle.send(job(), 0.3) == 1
+
+
+def test_what_nobody_can_start_soon_is_held_until_an_engine_is_done() -> None:
+    core = CoreDispatcher(engines(1), RoutingRules(), AdmissionRules(start_within_ms=50.0), seed=1)
+    core.seen(0, 1, 0.0)
+    first, second = job(), job(100)
+    assert core.send(first, 0.0) == 0
+    assert core.send(second, 0.0) == HELD
+    assert core.release(0.0) == []
+    assert core.due(0.0) is not None
+    first.first_at = 0.3
+    core.first(first, first.reservation, 0.3)
+    assert core.release(0.3) == [(second, 0)]
+    assert core.due(0.3) is None

@@ -1,0 +1,297 @@
+"""Admission before the decision: at once while anyone can start soon, else late, by pairs of request and destination.
+
+Past saturation *when* matters as much as *where*. What every destination would make wait is held here, where it can
+still change its mind, and goes when a destination can begin with it. Each time there is room those that wait are walked
+in their turn, and each takes the destination that is cheapest for it, those before it that still wait for one counted
+as work ahead of it there. Who finds room there goes; who does not keeps waiting for it, because going elsewhere would
+cost more: a warm cache is worth a wait up to what it saves, and no more.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from math import ceil, inf
+
+from msgspec.structs import replace
+
+from kinference.core.decision import Decision
+from kinference.core.ledger import SCRAPE_FADES_S, Load
+from kinference.core.pick import Router
+from kinference.core.rates import Rates
+from kinference.core.request import Request
+from kinference.core.waiting import AdmissionRules, Waiting, WaitingLine
+from kinference.core.weigh import Weighing
+from kinference.ids import Milliseconds, ObjectRef, Seconds
+from kinference.vocabulary import Outcome, QosClass
+
+AGAIN_S = 0.02
+"""Those that wait are not walked again so soon after nobody could start: each had better reasons to wait."""
+TICK_S = 0.001
+LOOK_S = 0.25
+"""While any wait, so often at least: a scrape may have told of room."""
+HINT_MAX_S = 60.0
+WEIGHED_MAX = 4
+"""So many are weighed anew in a look; the rest is judged from memory."""
+
+Key = tuple[ObjectRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """One that waits no longer, and what was decided."""
+
+    waiting: Waiting
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingSnapshot:
+    """Those that wait for one pool, for people."""
+
+    pools: tuple[str, ...]
+    requests: dict[QosClass, int]
+    tenants: int
+    work_ms: Milliseconds
+    longest_s: Seconds
+
+
+class Admission:
+    """The router with admission before it. As there, no method awaits."""
+
+    def __init__(self, router: Router, rules: AdmissionRules) -> None:
+        self.router = router
+        self._rules = rules
+        self._lines: dict[Key, WaitingLine] = {}
+        self._refused: list[Released] = []
+        self._numbers = count(1)
+        self._waiting = 0
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return self._waiting
+
+    def reconfigure(self, rules: AdmissionRules) -> None:
+        """Replace the rules; who waits stays, and by when they have to have left."""
+        self._rules = rules
+
+    def admit(self, request: Request, now: Seconds) -> Decision | Waiting:
+        """Decide at once while anyone can start soon; else hold the request: `release` tells what became of it."""
+        weighing = self.router.weigh(request, now)
+        if isinstance(weighing, Decision):
+            return weighing
+        if self._rules.enabled and weighing.weighed.in_milliseconds and not self._may_go(weighing, now):
+            return self._hold(weighing, now)
+        return self.router.commit(weighing, now)
+
+    def release(self, now: Seconds) -> list[Released]:
+        """Whoever need not wait any longer: who can start, who has waited too long, whom others drove out."""
+        if not self._lines:
+            return []
+        released, self._refused = self._refused, []
+        for key, line in list(self._lines.items()):
+            released += self._walk(line, now)
+            released += [Released(one, self._overdue(line, one, now)) for one in line.overdue(now)]
+            if not line:
+                del self._lines[key]
+        self._waiting -= len(released)
+        return released
+
+    def withdraw(self, waiting: Waiting) -> None:
+        """Whoever asked has gone."""
+        for key, line in list(self._lines.items()):
+            if waiting in line:
+                line.drop(waiting)
+                self._waiting -= 1
+                if not line:
+                    del self._lines[key]
+
+    def deadline(self, now: Seconds) -> Seconds | None:
+        """When to call `release` next, if nothing is reported before; None while nobody waits."""
+        if not self._lines:
+            return None
+        if self._refused:
+            return now
+        due = min(line.due_at(self._soonest(line, now)) for line in self._lines.values())
+        return min(max(due, now + TICK_S), now + LOOK_S)
+
+    def snapshot(self, now: Seconds) -> tuple[WaitingSnapshot, ...]:
+        """Who waits, by pools."""
+        return tuple(
+            WaitingSnapshot(tuple(map(str, key)), line.counts(), line.tenants(), line.work_ms, line.longest_s(now))
+            for key, line in self._lines.items()
+        )
+
+    # --- who starts ------------------------------------------------------------------------------
+
+    def _walk(self, line: WaitingLine, now: Seconds) -> Iterator[Released]:
+        while now >= line.again_at and line:
+            found = self._first_to_start(line, now)
+            if found is None:
+                return
+            waiting, outcome = found
+            if isinstance(outcome, Decision):
+                line.drop(waiting)
+                yield Released(waiting, outcome)
+            else:
+                line.serve(waiting)
+                waited = f"waited {(now - waiting.since) * 1e3:.0f} ms until an engine could start it"
+                yield Released(waiting, _told(self.router.commit(outcome, now), waited))
+
+    def _first_to_start(self, line: WaitingLine, now: Seconds) -> tuple[Waiting, Weighing | Decision] | None:
+        """The first in turn that can begin where it is bound for; else one that had better go where nobody is bound
+        for. None when there is no such pair, or nobody could be served any more.
+
+        Who seems able to start is weighed anew: caches may have changed, and with them where it is best off.
+        """
+        within_ms = self._rules.start_within_ms
+        rooms = {name for name, place in line.places.items() if _ready_ms(*place, now) <= within_ms}
+        if not rooms:
+            return None
+        ahead: dict[str, Milliseconds] = {}
+        movable: list[tuple[Waiting, Milliseconds]] = []
+        weighed = 0
+        for looked_at, waiting in enumerate(line.in_turn(now)):
+            if looked_at >= self._rules.window or weighed >= WEIGHED_MAX:
+                break
+            if waiting.bound_for in rooms:
+                weighed += 1
+                found = self._try(line, waiting, now)
+                if found is not None:
+                    return waiting, found
+            before_ms = ahead.get(waiting.bound_for, 0.0)
+            if len(movable) < WEIGHED_MAX:
+                movable.append((waiting, before_ms))
+            ahead[waiting.bound_for] = before_ms + waiting.work_ms
+        if rooms - ahead.keys():
+            for waiting, before_ms in movable:
+                found = self._move(line, waiting, before_ms, now)
+                if found is not None:
+                    return waiting, found
+        line.again_at = now + AGAIN_S
+        return None
+
+    def _try(self, line: WaitingLine, waiting: Waiting, now: Seconds) -> Weighing | Decision | None:
+        """The weighing to go by if it can start at once where it is best off now; else it is bound for there."""
+        weighing = self.router.weigh(waiting.request, now, waiting.prompt)
+        if isinstance(weighing, Decision):
+            return weighing
+        line.look(weighing.group)
+        place = line.bind(waiting, weighing)
+        return weighing.at(place) if self._starts(weighing, place, now) else None
+
+    def _move(
+        self, line: WaitingLine, waiting: Waiting, before_ms: Milliseconds, now: Seconds
+    ) -> Weighing | Decision | None:
+        """The weighing to go by if it is better off at a destination that nobody waits for than in its turn."""
+        weighing = self.router.weigh(waiting.request, now, waiting.prompt)
+        if isinstance(weighing, Decision):
+            return weighing
+        names, totals = weighing.group.names, weighing.weighed.totals
+        costs = [
+            total + before_ms if name == waiting.bound_for else inf if name in line.bound_ms else total
+            for name, total in zip(names, totals, strict=True)
+        ]
+        place = costs.index(min(costs))
+        if names[place] == waiting.bound_for or not self._starts(weighing, place, now):
+            return None
+        return weighing.at(place)
+
+    def _may_go(self, weighing: Weighing, now: Seconds) -> bool:
+        """Whether nobody waits before it and anyone can start it soon; mostly that is whoever was chosen."""
+        if self._lines and _key(weighing) in self._lines:
+            return False
+        chosen = weighing.weighed.chosen
+        if self._starts(weighing, chosen, now):
+            return True
+        return any(self._starts(weighing, place, now) for place in range(len(weighing.case.loads)) if place != chosen)
+
+    def _starts(self, weighing: Weighing, place: int, now: Seconds) -> bool:
+        """Whether it can start there soon. Where nothing of ours is, it may, whatever a scrape says of room."""
+        case, load = weighing.case, weighing.case.loads[place]
+        if load.requests == 0 and not load.foreign_requests:
+            return True
+        within_ms = 0.0 if weighing.request.qos is QosClass.DEFERRABLE else self._rules.start_within_ms
+        return _ready_ms(load, case.rates[place], now) <= within_ms and place in case.fitting
+
+    def _soonest(self, line: WaitingLine, now: Seconds) -> Seconds:
+        """When the first destination can begin with a prompt, as far as can be told now."""
+        soonest_ms = min((_ready_ms(*place, now) for place in line.places.values()), default=0.0)
+        return now + max(0.0, soonest_ms - self._rules.start_within_ms) / 1e3
+
+    # --- who waits -------------------------------------------------------------------------------
+
+    def _hold(self, weighing: Weighing, now: Seconds) -> Decision | Waiting:
+        request = weighing.request
+        number = next(self._numbers)
+        if not request.session:  # so that a split by weight keeps to what it drew
+            request = replace(request, session=f"waiting {number}")
+            again = self.router.weigh(request, now, weighing.prompt)
+            if isinstance(again, Decision):
+                return again
+            weighing = again
+        fallback = self._fallback(weighing, now)
+        if fallback is not None:
+            return _told(self.router.commit(fallback, now), "spilled over, for waiting would have taken longer")
+        if self._waiting >= self._rules.waiting_max and not self._drive_out(request.qos):
+            return _refusal(f"saturated: {self._waiting} requests wait already", self._hint_s())
+        line = self._lines.setdefault(_key(weighing), WaitingLine(self._rules))
+        until = now + self._rules.classes[request.qos].wait_max_s
+        waiting = Waiting(number, request, weighing.prompt, now, until)
+        line.look(weighing.group)
+        line.add(waiting, weighing)
+        line.again_at = now
+        self._waiting += 1
+        return waiting
+
+    def _fallback(self, weighing: Weighing, now: Seconds) -> Weighing | None:
+        """Where to go instead of waiting, if the rules name a place that would take less time."""
+        if len(weighing.shortlist.options.tiers) == 1:
+            return None
+        fallback = self.router.weigh(weighing.request, now, weighing.prompt, skip=1)
+        if isinstance(fallback, Decision):
+            return None
+        line = self._lines.get(_key(weighing))
+        stay_ms = min(line.costs(weighing) if line is not None else weighing.weighed.totals)
+        return fallback if min(fallback.weighed.totals) < stay_ms else None
+
+    def _drive_out(self, qos: QosClass) -> bool:
+        """Make room for one of this class: of a lesser class, the least urgent goes. False when there is none."""
+        found = [(one, line) for line in self._lines.values() if (one := line.to_shed(qos)) is not None]
+        if not found:
+            return False
+        waiting, line = max(found, key=lambda pair: (pair[0].request.qos, pair[0].due))
+        line.drop(waiting)
+        reason = f"saturated: more urgent requests took the last of {self._rules.waiting_max} places to wait"
+        self._refused.append(Released(waiting, _refusal(reason, self._hint_s())))
+        return True
+
+    def _overdue(self, line: WaitingLine, waiting: Waiting, now: Seconds) -> Decision:
+        line.drop(waiting)
+        return _refusal(f"saturated: waited {now - waiting.since:.0f} s and no engine had room", self._hint_s())
+
+    def _hint_s(self) -> Seconds:
+        """When to come back: what waits now should have started by then."""
+        longest = max((line.work_ms / 1e3 / max(1, len(line.places)) for line in self._lines.values()), default=0.0)
+        return float(min(HINT_MAX_S, max(1, ceil(longest))))
+
+
+def _ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
+    """How long until it could begin with one more prompt."""
+    slope = rates.line.ms_per_token
+    ready_ms = slope * load.prefill_tokens - load.done_ms(slope, now)
+    if load.foreign_tokens:
+        ready_ms += slope * load.foreign_tokens * SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
+    return ready_ms
+
+
+def _told(decision: Decision, why: str) -> Decision:
+    return replace(decision, reason=f"{why}; {decision.reason}")
+
+
+def _refusal(reason: str, retry_s: Seconds) -> Decision:
+    return Decision(Outcome.POLICY_REJECTED, f"{reason}; try again in {retry_s:.0f} s", retry_after=retry_s)
+
+
+def _key(weighing: Weighing) -> Key:
+    """The pools and backends that compete for it."""
+    return tuple(dict.fromkeys([one.ref for one in weighing.group.destinations]))

@@ -1,0 +1,249 @@
+"""When a request is held, when it goes, and what it is told."""
+
+from random import Random
+from types import MappingProxyType
+
+from msgspec.structs import replace
+
+from kinference.core.admission import Admission
+from kinference.core.decision import BackendChoice, Decision, EndpointChoice
+from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
+from kinference.core.pick import Router
+from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind
+from kinference.core.request import Request
+from kinference.core.waiting import CLASS_RULES, AdmissionRules, ClassRule, Waiting
+from kinference.ids import Address, ObjectRef, Seconds
+from kinference.vocabulary import AbortReason, Api, Outcome, QosClass
+
+POOL, CLOUD = ObjectRef("default", "pool"), ObjectRef("default", "cloud")
+CHAT = Request("m", Api.OPENAI_CHAT, (), 40_000)
+INTERACTIVE, BATCH, DEFERRABLE = QosClass
+
+
+def chat(name: str = "", qos: QosClass = INTERACTIVE, tenant: str = "", size: int = 40_000) -> Request:
+    """Ten thousand tokens: a second's work, four times what makes a destination saturated."""
+    return replace(CHAT, prompt=(name.encode().ljust(size, b"."),), prompt_bytes=size, qos=qos, tenant=tenant)
+
+
+class World:
+    """Some engines behind admission."""
+
+    def __init__(self, size: int = 1, rules: AdmissionRules | None = None, routing: RoutingRules | None = None) -> None:
+        self.fleet = Fleet()
+        self.fleet.set_pool(POOL, [EndpointSpec(POOL, Address(f"h{n}:1"), models=("m",)) for n in range(size)])
+        for n in range(size):
+            self.fleet.set_ready(POOL, Address(f"h{n}:1"), ready=True)
+        self.router = Router(self.fleet, routing or RoutingRules(), Random(1))
+        self.admission = Admission(self.router, rules or AdmissionRules())
+
+    def go(self, request: Request, now: Seconds = 0.0) -> Decision:
+        decision = self.admission.admit(request, now)
+        assert isinstance(decision, Decision)
+        return decision
+
+    def hold(self, request: Request, now: Seconds = 0.0) -> Waiting:
+        waiting = self.admission.admit(request, now)
+        assert isinstance(waiting, Waiting)
+        return waiting
+
+    def end(self, decision: Decision, now: Seconds) -> None:
+        self.router.first_token(decision.reservation, 1_020.0, 200, now)
+        self.router.final_token(decision.reservation, 10_000, 10, None, now)
+
+    def released(self, now: Seconds) -> list[tuple[Waiting, Decision]]:
+        return [(one.waiting, one.decision) for one in self.admission.release(now)]
+
+
+def test_nobody_waits_while_anyone_can_start_soon() -> None:
+    world = World(size=2)
+    assert {world.go(chat(name)).choice for name in "ab"} == {
+        EndpointChoice(POOL, Address(f"h{n}:1"), "m", generation=n + 1) for n in range(2)
+    }
+
+
+def test_past_the_knee_a_request_is_held_and_goes_when_an_engine_is_done() -> None:
+    world = World()
+    first = world.go(chat("a"))
+    waiting = world.hold(chat("b"), 0.1)
+    assert world.released(0.1) == []
+    world.end(first, 0.2)
+    [(who, decision)] = world.released(0.2)
+    assert who is waiting
+    assert decision.outcome is Outcome.OK
+    assert decision.reason.startswith("waited 100 ms until an engine could start it; expect ")
+    assert len(world.admission) == 0
+    assert world.admission.deadline(0.2) is None
+
+
+def test_what_an_engine_must_have_computed_by_now_makes_room_before_it_reports() -> None:
+    world = World()
+    world.go(chat("a"))
+    world.hold(chat("b"), 0.0)
+    due = world.admission.deadline(0.0)
+    assert due is not None
+    assert world.released(0.5) == []
+    assert len(world.released(0.9)) == 1
+
+
+def test_those_that_wait_leave_by_class() -> None:
+    world = World()
+    running = world.go(chat("a"))
+    held = [world.hold(chat(str(qos), qos)) for qos in (DEFERRABLE, BATCH, INTERACTIVE)]
+    order = []
+    for now in (1.02, 2.04, 3.06):
+        world.end(running, now)
+        [(who, running)] = world.released(now)
+        order.append(who)
+    assert order == held[::-1]
+
+
+def test_deferrable_work_goes_only_where_no_prompt_is_to_be_computed() -> None:
+    world = World()
+    first = world.go(chat("a", size=800))
+    deferrable = world.hold(chat("b", DEFERRABLE, size=800))
+    assert world.released(0.0) == []
+    world.end(first, 0.04)
+    assert [who for who, _ in world.released(0.04)] == [deferrable]
+
+
+def test_a_held_request_waits_for_its_warm_engine_while_a_cold_one_has_room() -> None:
+    world = World(size=2)
+    world.end(warm := world.go(chat("warm")), 1.0)
+    turn, longer = (
+        replace(chat("warm"), prompt=(*chat("warm").prompt, sign * size), prompt_bytes=40_000 + size)
+        for sign, size in ((b"?", 2_000), (b"!", 20_000))
+    )
+    assert world.go(longer, 1.0).choice == warm.choice
+    busy = world.go(chat("other"), 1.0)
+    assert busy.choice != warm.choice
+    waiting = world.hold(turn, 1.0)
+    world.end(busy, 1.05)
+    assert world.released(1.05) == [], "its cache is worth more than the rest of the wait"
+    [(who, decision)] = world.released(1.3)
+    assert (who, decision.choice) == (waiting, warm.choice)
+
+
+def test_work_is_taken_over_by_an_engine_that_nobody_waits_for() -> None:
+    world = World(size=2)
+    world.end(world.go(chat("warm")), 1.0)
+    turns = [
+        replace(chat("warm"), prompt=(*chat("warm").prompt, bytes([number]) * 40_000), prompt_bytes=80_000)
+        for number in range(6)
+    ]
+    busy = [world.go(chat("a"), 1.0), world.go(chat("b"), 1.0)]
+    for turn in turns:
+        world.hold(turn, 1.0)
+    for decision in busy:
+        world.end(decision, 2.0)
+    places = {decision.choice for _, decision in world.released(2.0)}
+    assert len(places) == 2
+
+
+def test_whoever_asked_may_leave() -> None:
+    world = World()
+    first = world.go(chat("a"))
+    world.admission.withdraw(world.hold(chat("b")))
+    assert len(world.admission) == 0
+    world.end(first, 0.1)
+    assert world.released(0.1) == []
+    world.go(chat("c"), 0.1)
+
+
+def test_a_wait_is_bounded_and_its_end_says_when_to_come_back() -> None:
+    world = World()
+    world.go(chat("a", size=8_000_000))
+    waiting = world.hold(chat("b"))
+    until = CLASS_RULES[INTERACTIVE].wait_max_s
+    assert world.released(until - 1) == []
+    [(who, decision)] = world.released(until)
+    assert who is waiting
+    assert decision.outcome is Outcome.POLICY_REJECTED
+    assert decision.reason == f"saturated: waited {until:.0f} s and no engine had room; try again in 1 s"
+    assert decision.retry_after == 1.0
+
+
+def test_a_full_line_sheds_deferrable_then_batch_then_refuses() -> None:
+    world = World(rules=AdmissionRules(waiting_max=2))
+    world.go(chat("a"))
+    batch, deferrable = world.hold(chat("b", BATCH)), world.hold(chat("d", DEFERRABLE))
+    world.hold(chat("1"))
+    [(who, decision)] = world.released(0.0)
+    assert (who, decision.outcome) == (deferrable, Outcome.POLICY_REJECTED)
+    assert decision.reason.startswith("saturated: more urgent requests took the last of 2 places")
+    world.hold(chat("2"))
+    assert [who for who, _ in world.released(0.0)] == [batch]
+    refused = world.go(chat("3"))
+    assert refused.outcome is Outcome.POLICY_REJECTED
+    assert refused.reason.startswith("saturated: 2 requests wait already; try again in ")
+    assert refused.retry_after is not None
+    assert refused.retry_after >= 1
+
+
+def test_whom_nobody_can_serve_any_more_is_told_so() -> None:
+    world = World()
+    first = world.go(chat("a"))
+    world.hold(chat("b"))
+    world.fleet.set_ready(POOL, Address("h0:1"), ready=False)
+    world.router.abort(first.reservation, AbortReason.NOT_DISPATCHED, 0.1)
+    [(_, decision)] = world.released(0.1)
+    assert decision.outcome is Outcome.NO_WORKERS
+
+
+def test_a_fallback_takes_what_would_wait_longer_than_going_there_takes() -> None:
+    targets = (Target(TargetKind.POOL, POOL), Target(TargetKind.BACKEND, CLOUD, priority=1))
+    world = World(routing=RoutingRules(models=(ModelRule("m", targets),)))
+    world.fleet.set_backends([BackendSpec(CLOUD, Api.OPENAI_CHAT, models={"m": "m"})])
+    world.go(chat("a", size=20_000))
+    world.hold(chat("b", size=20_000))
+    decision = None
+    for name in "cdefgh":
+        decision = world.admission.admit(chat(name, size=20_000), 0.0)
+        if isinstance(decision, Decision):
+            break
+    assert isinstance(decision, Decision)
+    assert isinstance(decision.choice, BackendChoice)
+    assert decision.reason.startswith("spilled over, for waiting would have taken longer; ")
+
+
+def test_policies_without_times_and_admission_off_decide_at_once() -> None:
+    for world in (World(routing=RoutingRules(policy="least_request")), World(rules=AdmissionRules(enabled=False))):
+        for name in "abc":
+            assert world.go(chat(name)).outcome is Outcome.OK
+
+
+def test_one_full_pool_holds_up_no_other() -> None:
+    world = World()
+    spare = ObjectRef("default", "spare")
+    world.fleet.set_pool(spare, [EndpointSpec(spare, Address("s:1"), models=("m",))])
+    world.fleet.set_ready(spare, Address("s:1"), ready=True)
+    world.go(replace(chat("a"), pool=POOL))
+    world.hold(replace(chat("b"), pool=POOL))
+    assert world.go(replace(chat("c"), pool=spare)).outcome is Outcome.OK
+
+
+def test_an_empty_engine_takes_what_its_scrape_has_no_room_for() -> None:
+    world = World()
+    full = Observation(0.0, waiting=0, running=0, kv_usage_ratio=1.0, kv_blocks=10, block_tokens=16)
+    world.fleet.observe(POOL, Address("h0:1"), full)
+    assert world.go(chat("a")).outcome is Outcome.OK
+
+
+def test_new_rules_hold_for_the_next_one() -> None:
+    world = World()
+    world.go(chat("a"))
+    world.hold(chat("b"))
+    short = MappingProxyType({qos: ClassRule(1.0, 2.0) for qos in QosClass})
+    world.admission.reconfigure(AdmissionRules(classes=short))
+    later = world.hold(chat("c"), 0.1)
+    assert later.until == 2.1
+
+
+def test_people_see_who_waits() -> None:
+    world = World()
+    world.go(chat("a"))
+    world.hold(chat("b", BATCH, "one"), 0.1)
+    world.hold(chat("c", INTERACTIVE, "two"), 0.2)
+    [line] = world.admission.snapshot(0.6)
+    assert (line.pools, line.tenants, line.longest_s) == (("default/pool",), 2, 0.5)
+    assert line.requests == {INTERACTIVE: 1, BATCH: 1}
+    assert line.work_ms > 1_000

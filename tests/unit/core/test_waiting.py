@@ -1,0 +1,165 @@
+"""Who is next in the line: classes, tenants in turn, due times, ageing, and who is refused first."""
+
+from itertools import islice
+from random import Random
+
+from msgspec.structs import replace
+
+from kinference.core.fleet import EndpointSpec, Fleet
+from kinference.core.pick import Router
+from kinference.core.policy import RoutingRules
+from kinference.core.request import Request
+from kinference.core.waiting import AGED_TURN, CLASS_RULES, AdmissionRules, Waiting, WaitingLine
+from kinference.core.weigh import Weighing
+from kinference.ids import Address, ObjectRef, Seconds
+from kinference.vocabulary import Api, QosClass
+
+POOL = ObjectRef("default", "pool")
+CHAT = Request("m", Api.OPENAI_CHAT, (b"x" * 4_000,), 4_000)
+INTERACTIVE, BATCH, DEFERRABLE = QosClass
+
+
+class Line:
+    """A line, and requests of any size put into it."""
+
+    def __init__(self) -> None:
+        fleet = Fleet()
+        fleet.set_pool(POOL, [EndpointSpec(POOL, Address(f"h{number}:1"), models=("m",)) for number in range(2)])
+        for number in range(2):
+            fleet.set_ready(POOL, Address(f"h{number}:1"), ready=True)
+        self._router = Router(fleet, RoutingRules(), Random(1))
+        self.line = WaitingLine(AdmissionRules())
+        self._number = 0
+
+    def weigh(self, size: int = 4_000, tenant: str = "", qos: QosClass = INTERACTIVE) -> Weighing:
+        request = replace(CHAT, prompt=(b"x" * size,), prompt_bytes=size, tenant=tenant, qos=qos)
+        weighing = self._router.weigh(request, 0.0)
+        assert isinstance(weighing, Weighing)
+        return weighing
+
+    def add(
+        self, at: Seconds = 0.0, size: int = 4_000, tenant: str = "", qos: QosClass = INTERACTIVE, until: Seconds = 60.0
+    ) -> Waiting:
+        weighing = self.weigh(size, tenant, qos)
+        self._number += 1
+        waiting = Waiting(self._number, weighing.request, weighing.prompt, at, until)
+        self.line.add(waiting, weighing)
+        return waiting
+
+    def order(self, now: Seconds = 0.0) -> list[Waiting]:
+        return list(self.line.in_turn(now))
+
+
+def test_equal_work_leaves_in_the_order_of_its_coming() -> None:
+    line = Line()
+    late, early = line.add(at=2.0), line.add(at=1.0)
+    assert line.order() == [early, late]
+
+
+def test_short_work_overtakes_long_work_that_has_only_just_come() -> None:
+    line = Line()
+    long, short = line.add(at=0.0, size=400_000), line.add(at=0.1, size=400)
+    assert line.order() == [short, long]
+
+
+def test_long_work_ages_and_then_goes_before_short_work() -> None:
+    line = Line()
+    long = line.add(at=0.0, size=40_000)
+    short = line.add(at=100 * CLASS_RULES[INTERACTIVE].objective_s, size=400)
+    assert line.order() == [long, short]
+
+
+def test_interactive_goes_before_batch_and_batch_before_deferrable() -> None:
+    line = Line()
+    last, second, first = (line.add(qos=qos) for qos in (DEFERRABLE, BATCH, INTERACTIVE))
+    assert line.order() == [first, second, last]
+
+
+def test_batch_that_has_waited_out_its_objective_gets_one_turn_in_so_many() -> None:
+    line = Line()
+    aged = line.add(at=0.0, qos=BATCH)
+    now = CLASS_RULES[BATCH].objective_s
+    interactive = [line.add(at=now) for _ in range(AGED_TURN)]
+    assert line.order(now)[0] is aged
+    line.line.serve(interactive[0])
+    assert line.order(now)[0] is interactive[1]
+    assert line.order(now / 2)[0] is interactive[1]
+
+
+def test_tenants_take_turns_whatever_one_of_them_brings() -> None:
+    line = Line()
+    for _ in range(20):
+        line.add(tenant="many")
+    few = [line.add(tenant="few") for _ in range(3)]
+    served = []
+    for _ in range(8):
+        first = line.order()[0]
+        line.line.serve(first)
+        served.append(first)
+    assert set(few) <= set(served)
+
+
+def test_a_look_ahead_follows_the_same_turns_as_serving_does() -> None:
+    line = Line()
+    for number in range(6):
+        line.add(tenant=f"tenant {number % 3}", size=1_000 * (number + 1))
+    foreseen = line.order()
+    served = []
+    while len(line.line):
+        first = next(line.line.in_turn(0.0))
+        line.line.serve(first)
+        served.append(first)
+    assert served == foreseen
+
+
+def test_who_left_is_in_no_order_and_counts_for_nothing() -> None:
+    line = Line()
+    gone, stays = line.add(tenant="a"), line.add(tenant="b")
+    line.line.drop(gone)
+    assert line.order() == [stays]
+    assert gone not in line.line
+    assert line.line.tenants() == 1
+    line.line.drop(stays)
+    assert line.line.work_ms == 0.0
+    assert not line.line.bound_ms
+    assert line.line.counts() == {}
+
+
+def test_the_overdue_are_told_once_they_are_and_not_those_who_left() -> None:
+    line = Line()
+    first, second, gone = line.add(until=5.0), line.add(until=6.0), line.add(until=4.0)
+    line.line.drop(gone)
+    assert line.line.overdue(4.5) == []
+    assert line.line.overdue(5.0) == [first]
+    assert line.line.overdue(10.0) == [second]
+
+
+def test_the_least_class_is_refused_first_and_never_for_its_own_kind() -> None:
+    line = Line()
+    batch, deferrable = line.add(qos=BATCH), line.add(qos=DEFERRABLE)
+    assert line.line.to_shed(INTERACTIVE) is deferrable
+    assert line.line.to_shed(DEFERRABLE) is None
+    line.line.drop(deferrable)
+    assert line.line.to_shed(INTERACTIVE) is batch
+    assert line.line.to_shed(BATCH) is None
+
+
+def test_work_that_is_bound_for_one_destination_sends_the_next_to_another() -> None:
+    line = Line()
+    bound = [line.add(size=4_000).bound_for for _ in range(4)]
+    assert len(set(bound)) == 2
+    assert sum(line.line.bound_ms.values()) > 0
+
+
+def test_a_long_line_is_only_read_as_far_as_it_is_looked_at() -> None:
+    line = Line()
+    for number in range(50):
+        line.add(tenant=f"tenant {number}")
+    assert len(list(islice(line.line.in_turn(0.0), 5))) == 5
+
+
+def test_how_long_the_first_has_waited_is_known() -> None:
+    line = Line()
+    assert line.line.longest_s(9.0) == 0.0
+    line.add(at=2.0)
+    assert line.line.longest_s(9.0) == 7.0
