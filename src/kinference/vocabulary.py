@@ -67,6 +67,7 @@ class Engine(Enum):
     SGLANG = "sglang"
     TRTLLM = "trtllm"
     TRITON = "triton"
+    DYNAMO = "dynamo"
     LLAMACPP = "llamacpp"
     OPENAI = "openai"
 

@@ -16,6 +16,7 @@ ENGINE_APIS: dict[Engine, frozenset[Api]] = {
     Engine.SGLANG: OPENAI_APIS | {Api.ANTHROPIC_MESSAGES},
     Engine.TRTLLM: OPENAI_APIS,
     Engine.TRITON: OPENAI_APIS,
+    Engine.DYNAMO: OPENAI_APIS,
     Engine.LLAMACPP: OPENAI_APIS,
     Engine.OPENAI: OPENAI_APIS,
 }

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from kinference.core.fleet import Endpoint, Fleet, Observation
 from kinference.fleet.fetch import FETCH_FAULTS, PageLimits, fetch
-from kinference.fleet.metrics import llamacpp, sglang, triton, trtllm, vllm
+from kinference.fleet.metrics import dynamo, llamacpp, sglang, triton, trtllm, vllm
 from kinference.fleet.notice import Notice
 from kinference.fleet.options import WatchOptions
 from kinference.ids import Seconds
@@ -19,6 +19,7 @@ READERS: Mapping[Engine, tuple[str, Reader]] = {
     Engine.SGLANG: ("/metrics", sglang.observe),
     Engine.TRTLLM: ("/prometheus/metrics", trtllm.observe),
     Engine.TRITON: ("/metrics", triton.observe),
+    Engine.DYNAMO: ("/metrics", dynamo.observe),
     Engine.LLAMACPP: ("/metrics", llamacpp.observe),
 }
 """Engines whose metrics we can read, and on which page; of the others nothing is asked."""
