@@ -73,9 +73,9 @@ class Flight(msgspec.Struct, eq=False, gc=False):
         return self.status is None or is_success(self.status)
 
     def sent(self) -> SentPrompt | None:
-        """What an endpoint was sent, where the index has it."""
+        """What an endpoint was sent, where it tells of its cache and the index has the prompt."""
         endpoint = self.destination.endpoint
-        if endpoint is None or self.insertion is None or not self.insertion.blocks:
+        if endpoint is None or endpoint.spec.cache_feed is None or self.insertion is None or not self.insertion.blocks:
             return None
         self.prompt = self.prompt or SentPrompt(endpoint, self.insertion.blocks, self.prompt_bytes)
         return self.prompt

@@ -229,7 +229,7 @@ class Router:
         self.abort(reservation, AbortReason.UNSPECIFIED if dispatched else AbortReason.NOT_DISPATCHED, now)
 
     def sent(self, reservation: ReservationId) -> SentPrompt | None:
-        """The prompt of a request under way, as the index has it; None once it has ended, or where nothing is kept."""
+        """The prompt of a request under way, where its endpoint tells of its cache; None once it has ended."""
         flight = self._flights.get(reservation)
         return flight.sent() if flight is not None else None
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kinference.core.fleet import Endpoint, EndpointSpec
+from kinference.core.fleet import CacheFeed, Endpoint, EndpointSpec
 from kinference.core.flight import Flight
 from kinference.core.limits import Accounts, Hold, Limits
 from kinference.core.policy import TargetKind
@@ -126,7 +126,7 @@ def test_a_prompt_that_somebody_asked_for_tells_when_it_is_answered_and_what_was
     flight = flight_of()
     assert flight.sent() is None
     assert flight.learn_cached(100) is None
-    endpoint = Endpoint(EndpointSpec(ObjectRef("default", "pool"), Address("h:1")), 0, 1)
+    endpoint = Endpoint(EndpointSpec(ObjectRef("default", "pool"), Address("h:1"), cache_feed=CacheFeed(5557)), 0, 1)
     flight = Flight(
         Destination(TargetKind.POOL, endpoint.spec.pool, "pool", endpoint),
         cold_rates(Typical()),

@@ -421,8 +421,11 @@ def test_an_endpoint_whose_events_are_to_be_read_is_warming_until_they_are() -> 
     assert router.decide(CHAT, 0.0).outcome is Outcome.OK
 
 
-def test_the_blocks_of_a_prompt_under_way_can_be_asked_for() -> None:
-    router = router_of(fleet_of(1))
+def test_a_prompt_under_way_can_be_asked_for_where_its_endpoint_tells_of_its_cache() -> None:
+    fleet = fleet_of(1)
+    router = router_of(fleet)
+    assert router.sent(router.decide(CHAT, 0.0).reservation) is None
+    fleet.set_pool(POOL, [EndpointSpec(POOL, address(0), models=("m",), cache_feed=CacheFeed(5557))])
     decision = router.decide(CHAT, 0.0)
     sent = router.sent(decision.reservation)
     assert sent is not None

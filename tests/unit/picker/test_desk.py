@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import logging
 from collections.abc import Callable
@@ -5,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from kinference.core.fleet import BackendSpec, Fleet
+from kinference.core.fleet import BackendSpec, CacheFeed, Fleet
 from kinference.core.flight import SentPrompt
 from kinference.core.limits import Limits
 from kinference.core.pick import Router
@@ -386,9 +387,15 @@ def test_refusals_and_money_are_counted_by_tenant(desk: Desk, router: Router, me
     assert 'kinference_tenant_unpriced_requests_total{tenant="acme"} 0.0' in page
 
 
-def test_who_listens_is_told_of_each_prompt_that_goes_to_an_engine(desk: Desk) -> None:
+def test_who_listens_is_told_of_each_prompt_that_goes_to_an_engine_that_tells_of_its_cache(
+    desk: Desk, fleet: Fleet
+) -> None:
     told: list[tuple[SentPrompt, bytes, str]] = []
     desk.on_dispatch(lambda sent, body, path: told.append((sent, body, path)))
+    pick(desk)
+    assert told == []
+    for pool in fleet.pools():
+        fleet.set_pool(pool, [dataclasses.replace(one.spec, cache_feed=CacheFeed(5557)) for one in fleet.endpoints()])
     pick(desk)
     pick(desk, b'{"model":"unknown","messages":[]}')
     ((sent, body, path),) = told
