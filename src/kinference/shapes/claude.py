@@ -12,6 +12,14 @@ from kinference.vocabulary import Api
 
 BUDGET_MIN: Final = 1024
 
+_CAP_MIN: Final = 4096
+_CAPS: Final = (
+    # since, most, Opus's
+    ((4, 5), 64_000, 64_000),
+    ((4, 0), 64_000, 32_000),
+    ((3, 7), 64_000, 64_000),
+    ((3, 5), 8192, 8192),
+)
 _ADAPTIVE_SINCE: Final = (4, 6)
 _UNSAMPLED_SINCE: Final = (4, 7)
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
@@ -21,6 +29,24 @@ def generation(model: str) -> tuple[int, int]:
     """The version in a model's name, dates left aside; a name that tells none is of the newest."""
     found = _VERSION.search(model)
     return (int(found[1]), int(found[2] or 0)) if found else (99, 0)
+
+
+def output_cap(model: str) -> int | None:
+    """The most tokens that a model writes; None where its name tells no generation."""
+    found = _VERSION.search(model)
+    if found is None:
+        return None
+    version, is_opus = generation(model), "opus" in model
+    for since, cap, of_opus in _CAPS:
+        if version >= since:
+            return of_opus if is_opus else cap
+    return _CAP_MIN
+
+
+def refuses_more(model: str, max_tokens: int) -> int | None:
+    """The cap that an older model would refuse to be asked for more than; None where it may be asked for so much."""
+    cap = output_cap(model)
+    return cap if cap is not None and max_tokens > cap and generation(model) < _CAPS[0][0] else None
 
 
 def is_adaptive(model: str) -> bool:

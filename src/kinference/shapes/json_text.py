@@ -23,7 +23,7 @@ def loads(text: bytes) -> object:
 
 def is_mended(text: bytes) -> bool:
     """Whether `loads` had to replace a lone surrogate."""
-    return mend_surrogates(text) != text
+    return b"\\" in text and mend_surrogates(text) != text
 
 
 def dumps(value: object) -> bytes:

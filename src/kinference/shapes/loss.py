@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kinference.shapes.alternate import orphans
-from kinference.shapes.claude import constrain
+from kinference.shapes.claude import constrain, output_cap, refuses_more
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.ir import (
     Audio,
@@ -30,7 +30,7 @@ from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api, Loss
 
 MAX_TOKENS: Final = 8192
-"""Asked of an API that must be told a cap where the client named none."""
+"""Asked of an API that must be told a cap, where the client named none and the model's own is not known."""
 OPENAI_STOPS: Final = 4
 GEMINI_STOPS: Final = 5
 
@@ -58,8 +58,9 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     if request.max_tokens == 0:
         raise Untranslatable("max_tokens: 0 warms the cache of one API alone")
     if request.max_tokens is None and target is Api.ANTHROPIC_MESSAGES:
-        told.append(Lost("assumed", "max_tokens", str(MAX_TOKENS)))  # no loss: the client left the choice open
-        request = msgspec.structs.replace(request, max_tokens=MAX_TOKENS)
+        cap = output_cap(request.model) or MAX_TOKENS
+        told.append(Lost("assumed", "max_tokens", str(cap)))  # no loss: the client left the choice open
+        request = msgspec.structs.replace(request, max_tokens=cap)
     request, clamped = _clamp(request, fields, target)
     losses += clamped
     if target in ALTERNATING and kinds_of(request.turns) & {ToolCall, ToolResult}:
@@ -207,6 +208,10 @@ def _clamp(request: Request, fields: Fields, target: Api) -> tuple[Request, list
         losses.append(Lost("clamped", name_of(Concept.TEMPERATURE, fields), f"{temperature}->1.0"))
         sampling = msgspec.structs.replace(request.sampling, temperature=1.0)
         request = msgspec.structs.replace(request, sampling=sampling)
+    cap = refuses_more(request.model, request.max_tokens or 0) if target in CLAUDE_APIS else None
+    if cap is not None:
+        losses.append(Lost("clamped", name_of(Concept.MAX_TOKENS, fields), f"{request.max_tokens}->{cap}"))
+        request = msgspec.structs.replace(request, max_tokens=cap)
     stop = _stops(request.stop, target)
     if len(stop) < len(request.stop) and treatment(Concept.STOP, target) is not Treatment.DROPPED:
         losses.append(Lost("clamped", name_of(Concept.STOP, fields), f"{len(request.stop)}->{len(stop)}"))

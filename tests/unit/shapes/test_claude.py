@@ -1,6 +1,6 @@
 import pytest
 
-from kinference.shapes.claude import budget, constrain, generation, is_adaptive
+from kinference.shapes.claude import budget, constrain, generation, is_adaptive, output_cap
 from kinference.shapes.concepts import Concept
 from kinference.shapes.ir import (
     Effort,
@@ -18,6 +18,7 @@ from kinference.shapes.ir import (
     Turn,
 )
 from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import CHAT, HI, MESSAGES, sent, warnings
 
 OLD, NEW = "claude-sonnet-4-5-20250929", "claude-opus-4-7"
 THINKS = Thinking(Effort.HIGH)
@@ -81,3 +82,36 @@ def test_a_call_that_is_being_answered_must_come_with_its_thoughts(issuer: Api |
     call = Turn(Role.ASSISTANT, (Reasoning("r", "s", issuer), ToolCall("c", "f", "{}")))
     turns = (Turn(Role.USER, (Text("x"),)), call, Turn(Role.USER, (ToolResult("c"),)))
     assert (constrain(Request(model=NEW, thinking=THINKS, turns=turns))[0].thinking is not None) == is_kept
+
+
+@pytest.mark.parametrize(
+    ("model", "cap"),
+    [
+        ("claude-3-opus-20240229", 4096),
+        ("claude-3-haiku-20240307", 4096),
+        ("claude-3-5-sonnet-20241022", 8192),
+        ("anthropic.claude-3-7-sonnet-20250219-v1:0", 64_000),
+        ("claude-opus-4-1-20250805", 32_000),
+        ("claude-sonnet-4-20250514", 64_000),
+        ("claude-opus-4-5", 64_000),
+        ("claude-opus-5-5", 64_000),
+        ("tiny", None),
+    ],
+)
+def test_f1_a_model_writes_no_more_than_its_generation(model: str, cap: int | None) -> None:
+    assert output_cap(model) == cap
+
+
+def test_f1_without_a_cap_the_models_own_is_asked_for_and_told() -> None:
+    body = {"model": "m", "messages": HI}
+    assert sent(body, CHAT, MESSAGES, model="claude-sonnet-4-5")["max_tokens"] == 64_000
+    assert warnings(body, CHAT, MESSAGES, model="claude-3-5-haiku-20241022") == "assumed=max_tokens:8192"
+    assert sent(body, CHAT, MESSAGES, model="tiny")["max_tokens"] == 8192
+
+
+def test_more_than_an_older_model_writes_is_brought_into_its_range() -> None:
+    body = {"model": "m", "messages": HI, "max_tokens": 20_000}
+    assert sent(body, CHAT, MESSAGES, model="claude-3-5-haiku-20241022")["max_tokens"] == 8192
+    told = warnings(body, CHAT, MESSAGES, model="claude-3-5-haiku-20241022")
+    assert told == "clamped=max_completion_tokens:20000->8192"
+    assert sent({**body, "max_tokens": 100_000}, CHAT, MESSAGES, model="claude-opus-4-6")["max_tokens"] == 100_000

@@ -140,6 +140,8 @@ def _message(turn: Turn, *, is_last: bool) -> Json:
 
 def _block(block: Block) -> Json:
     match block:
+        case Text(cache=None):
+            return {"type": "text", "text": block.text}
         case Text():
             return {"type": "text", "text": block.text} | _mark(block.cache)
         case Refusal():

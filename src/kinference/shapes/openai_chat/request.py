@@ -97,6 +97,9 @@ def _turns(messages: Sequence[object]) -> Iterator[Turn]:
     for at, value in enumerate(messages):
         where = f"messages[{at}]"
         message = object_of(value, where)
+        if (plain := _plain(message)) is not None:
+            yield plain
+            continue
         role, name = message.get("role"), message.get("name") or ""
         if role == "user":
             yield Turn(Role.USER, _content(message.get("content"), where), string_of(name, where))
@@ -113,6 +116,19 @@ def _turns(messages: Sequence[object]) -> Iterator[Turn]:
             yield Turn(Role.SYSTEM, _content(message.get("content"), where), string_of(name, where))
         else:
             raise BadBody(f"{where}.role: unknown; give system, developer, user, assistant or tool")
+
+
+def _plain(message: Json) -> Turn | None:
+    """A message of one text and nothing else, as most are; None of any other."""
+    content = message.get("content")
+    if len(message) != len(("role", "content")) or type(content) is not str or not content:
+        return None
+    match message.get("role"):
+        case "user":
+            return Turn(Role.USER, (Text(content),))
+        case "assistant":
+            return Turn(Role.ASSISTANT, (Text(content),))
+    return None
 
 
 def _assistant(message: Json, where: str, function_call: str) -> Iterator[Block]:
