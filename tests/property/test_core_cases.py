@@ -1,5 +1,6 @@
 """Bug reports of other routers as cases for our decision core, with their numbers."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -74,6 +75,51 @@ def test_case_4_a_system_prompt_that_all_share_does_not_pull_all_to_one(size: in
     router, shared = router_of(pool_of(size)), Random(0).randbytes(8_192)
     picks = [where(router.decide(prompt_of(shared + b"%150d" % number), 0.0)) for number in range(200)]
     assert max(tally(picks, size)) < 2 * 200 / size
+
+
+def test_case_6_picks_that_are_abandoned_in_silence_leave_no_load_behind() -> None:
+    router = router_of(pool_of(4))
+    picked = [router.decide(distinct(number), 0.0) for number in range(1_000)]
+    assert sum(in_flight(router).values()) == 1_000
+    for number, decision in enumerate(picked):
+        if number % 3 == 0:  # some callers vanish only after the first byte
+            router.first_token(decision.reservation, 5, 200, 1.0)
+        router.expire(decision.reservation, dispatched=number % 2 == 0, now=3_600.0)
+    assert set(in_flight(router).values()) == {0}
+    assert all((one.prefill_tokens, one.decode_tokens) == (0, 0) for one in router.snapshot(3_600.0))
+
+
+def test_case_6_lost_reports_do_not_keep_traffic_away_until_their_time_is_over() -> None:
+    fleet = pool_of(2)
+    router = router_of(fleet)
+    lost = [router.decide(distinct(number), 0.0) for number in range(40)]
+    for decision in lost:
+        router.first_token(decision.reservation, 5, 200, 0.1)
+        if where(decision) == address(1):
+            router.final_token(decision.reservation, 1_000, 10, None, 0.2)
+    for second in range(1, 40):
+        for number in range(2):
+            fleet.observe(POOL, address(number), Observation(float(second), 0, 0, 0.0, 1_000, 16))
+        router.snapshot(float(second))
+    assert in_flight(router) == {address(0): 0, address(1): 0}
+    counts = tally([where(router.decide(distinct(number), 40.0)) for number in range(64)], 2)
+    assert min(counts) > 64 // 4  # what each has learned of its speed differs, and nothing else
+
+
+@pytest.mark.parametrize("hung", [True, False], ids=["hung", "frozen"])
+def test_a_scrape_that_hangs_or_stands_still_stops_no_routing(hung: bool) -> None:
+    fleet = pool_of(2)
+    router = router_of(fleet)
+    full = Observation(0.0, 500, 200, 1.0, 1_000, 16)
+    fleet.observe(POOL, address(0), full)
+    assert {where(router.decide(distinct(number), 0.0)) for number in range(20)} == {address(1)}
+    for second in range(1, 600):
+        if not hung:
+            fleet.observe(POOL, address(0), replace(full, seen_at=float(second)))
+        fleet.observe(POOL, address(1), Observation(float(second), 0, 20, 0.1 + second / 1e6, 1_000, 16))
+        router.snapshot(float(second))
+    counts = tally([where(router.decide(distinct(number), 600.0)) for number in range(200)], 2)
+    assert min(counts) > 0
 
 
 def test_case_7_an_endpoint_that_leaves_and_comes_back_never_goes_negative() -> None:

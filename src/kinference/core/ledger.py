@@ -2,6 +2,9 @@
 
 A reservation points at the `Load` object it was counted in. An endpoint that leaves and comes back, or whose engine
 restarts, gets a new `Load`; what is given back late goes to the old one, so no count can become negative.
+
+Reports can be lost. Where an engine goes on telling of fewer requests than we count there, as many of the oldest as it
+never told of in all that time are written off: they load nobody, and their late reports change nothing more.
 """
 
 from dataclasses import dataclass, field
@@ -14,6 +17,10 @@ from kinference.ids import Milliseconds, ReservationId, Seconds
 
 SCRAPE_FADES_S = 5.0
 """A scrape this old counts half, and older ones less: a hung exporter must not keep traffic away for ever."""
+FROZEN_AFTER_S = 10.0
+"""A busy engine whose numbers have stood still for longer has an exporter that hangs: they age from then on."""
+LOST_AFTER_S = 15.0
+"""For how long an engine has to tell of less than we count. What is on its way there or back is younger."""
 UNLIMITED = float("inf")
 
 
@@ -43,6 +50,18 @@ class Load:
     begun_at: Seconds = 0.0
     """When the first of these had its turn, as far as can be told: it came, or the one before it was done."""
 
+    newest: ReservationId = ReservationId(0)
+    lost: int = 0
+    """How many of ours the engine has not told of for so long that they are to be written off."""
+    lost_until: ReservationId = ReservationId(0)
+    """None later than this is among them."""
+    _reading: tuple[int, int, float | None] = (0, 0, None)
+    _changed_at: Seconds = 0.0
+    _surplus: int = 0
+    """The least that we counted beyond what the engine told, since `_surplus_since`."""
+    _surplus_since: Seconds = 0.0
+    _surplus_until: ReservationId = ReservationId(0)
+
     @property
     def first_prompt(self) -> int:
         """Tokens of the first of them, 0 without any."""
@@ -58,12 +77,30 @@ class Load:
 
     def observe(self, seen: Observation, typical_tokens: float) -> None:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""
-        self.seen_at, self.waiting, self.kv_usage_ratio = seen.seen_at, seen.waiting, seen.kv_usage_ratio or 0.0
+        self.waiting, self.kv_usage_ratio = seen.waiting, seen.kv_usage_ratio or 0.0
+        self.seen_at = min(seen.seen_at, self._frozen_at(seen))
+        self._note_surplus(self.requests - seen.waiting - seen.running, seen.seen_at)
         self.foreign_tokens = max(0, seen.waiting - self.prefilling) * typical_tokens
         self.foreign_requests = float(max(0, seen.waiting + seen.running - self.requests))
         if seen.kv_blocks and seen.block_tokens and seen.kv_usage_ratio is not None:
             free = seen.kv_blocks * seen.block_tokens * max(0.0, 1.0 - seen.kv_usage_ratio)
             self.room = free + self.resident
+
+    def _frozen_at(self, seen: Observation) -> Seconds:
+        """Since when the numbers say nothing any more. An idle engine's stand still by rights."""
+        reading = (seen.waiting, seen.running, seen.kv_usage_ratio)
+        if reading != self._reading:
+            self._reading, self._changed_at = reading, seen.seen_at
+        is_busy = seen.running > 0 and seen.kv_usage_ratio is not None
+        return self._changed_at + FROZEN_AFTER_S if is_busy else UNLIMITED
+
+    def _note_surplus(self, surplus: int, now: Seconds) -> None:
+        if surplus <= 0 or self._surplus <= 0:
+            self._surplus, self._surplus_since, self._surplus_until = max(surplus, 0), now, self.newest
+            return
+        self._surplus = min(self._surplus, surplus)
+        if now - self._surplus_since >= LOST_AFTER_S:
+            self.lost, self.lost_until, self._surplus = self._surplus, self._surplus_until, 0
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
@@ -80,6 +117,8 @@ class Reservation(msgspec.Struct, eq=False, gc=False):
     load: Load
     claim: Claim
     first_token_seen: bool = False
+    is_counted: bool = True
+    """In the load. What was written off is no more."""
 
 
 class Ledger:
@@ -99,6 +138,7 @@ class Ledger:
             load.begun_at = now
         load.prompts[number] = claim.prefill_tokens
         self._live[number] = Reservation(load, claim)
+        load.newest = number
         load.requests += 1
         load.prefilling += 1
         load.prefill_tokens += claim.prefill_tokens
@@ -112,12 +152,8 @@ class Ledger:
         if reservation is None or reservation.first_token_seen:
             return False
         reservation.first_token_seen = True
-        load = reservation.load
-        load.prefilling -= 1
-        load.prefill_tokens -= reservation.claim.prefill_tokens
-        if next(iter(load.prompts)) == number:
-            load.begun_at = now
-        del load.prompts[number]
+        if reservation.is_counted:
+            _computed(reservation, number, now)
         return True
 
     def release(self, number: ReservationId, now: Seconds) -> bool:
@@ -126,7 +162,35 @@ class Ledger:
         reservation = self._live.pop(number, None)
         if reservation is None:
             return False
-        reservation.load.requests -= 1
-        reservation.load.decode_tokens -= reservation.claim.decode_tokens
-        reservation.load.resident -= reservation.claim.resident_tokens
+        if reservation.is_counted:
+            _give_back(reservation)
         return True
+
+    def write_off(self, load: Load, now: Seconds) -> None:
+        """Count no longer what the engine has not told of for so long; the oldest are the likeliest to be lost."""
+        for number, reservation in self._live.items():
+            if not load.lost or number > load.lost_until:
+                break
+            if reservation.load is load and reservation.is_counted:
+                load.lost -= 1
+                if not reservation.first_token_seen:
+                    _computed(reservation, number, now)
+                _give_back(reservation)
+                reservation.is_counted = False
+        load.lost = 0
+
+
+def _computed(reservation: Reservation, number: ReservationId, now: Seconds) -> None:
+    load = reservation.load
+    load.prefilling -= 1
+    load.prefill_tokens -= reservation.claim.prefill_tokens
+    if next(iter(load.prompts)) == number:
+        load.begun_at = now
+    del load.prompts[number]
+
+
+def _give_back(reservation: Reservation) -> None:
+    load, claim = reservation.load, reservation.claim
+    load.requests -= 1
+    load.decode_tokens -= claim.decode_tokens
+    load.resident -= claim.resident_tokens

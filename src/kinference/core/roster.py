@@ -158,6 +158,8 @@ class Roster:
         self._typical: dict[tuple[TargetKind, ObjectRef, str], Typical] = {}
         self._traits: dict[str, ModelTraits] = {}
         self._version = -1
+        self.losing: list[Load] = []
+        """Where requests of ours are to be written off, for who keeps the ledger to take."""
         self.endpoints: tuple[Destination, ...] = ()
         self.backends: tuple[Destination, ...] = ()
 
@@ -241,6 +243,8 @@ class Roster:
             destination.use_adapter(adapter)
         traits = [self.traits(model) for model in sorted(endpoint.models)] or [ModelTraits()]
         destination.load.observe(seen, fmean(one.uncached_tokens for one in traits))
+        if destination.load.lost:
+            self.losing.append(destination.load)
         if seen.kv_blocks and seen.block_tokens:
             stream_bytes = seen.kv_blocks * seen.block_tokens * fmean(one.bytes_per_token for one in traits)
             self._index.resize(endpoint.slot, int(stream_bytes / BLOCK_BYTES))

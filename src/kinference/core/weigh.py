@@ -18,6 +18,8 @@ from kinference.core.recording import Recording
 from kinference.core.request import Request
 from kinference.ids import Milliseconds, Seconds
 
+ROOM_KNOWN_S: Seconds = 10.0
+"""A scrape older than this tells of no full KV cache any more: a hung exporter must not close an engine for ever."""
 HOUR_MS: Milliseconds = 3_600_000.0
 
 
@@ -129,7 +131,7 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
         uncached=uncached,
         work=list(map(mul, slopes, uncached)),
         output_tokens=output_tokens,
-        fitting=_fitting(group, uncached, output_tokens),
+        fitting=_fitting(group, uncached, output_tokens, now),
         now=now,
         turn=next(group.turns),
         key=_key(prompt),
@@ -167,12 +169,19 @@ def _loads(group: Group, now: Seconds) -> tuple[list[float], list[float]]:
     return ahead, beside
 
 
-def _fitting(group: Group, uncached: Sequence[int], output_tokens: int) -> Sequence[int]:
-    """The places whose KV cache has room for this request. Mostly all: looked into only where the least has little."""
+def _fitting(group: Group, uncached: Sequence[int], output_tokens: int, now: Seconds) -> Sequence[int]:
+    """The places whose KV cache has room for this request, or is not known to have none. Mostly all: looked into only
+    where the least has little.
+    """
     rooms = [load.room - load.resident for load in group.loads]
     if min(rooms) >= max(uncached) + output_tokens:
         return range(len(rooms))
-    return [place for place, room in enumerate(rooms) if room >= uncached[place] + output_tokens]
+    seen_at = [load.seen_at for load in group.loads]
+    return [
+        place
+        for place, room in enumerate(rooms)
+        if room >= uncached[place] + output_tokens or now - seen_at[place] > ROOM_KNOWN_S
+    ]
 
 
 def _hits(group: Group, prompt: Prompt) -> list[int]:

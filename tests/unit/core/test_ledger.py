@@ -1,7 +1,9 @@
 """The ledger: counted once, given back once, to the life that took it."""
 
+import pytest
+
 from kinference.core.fleet import Observation
-from kinference.core.ledger import UNLIMITED, Claim, Ledger, Load
+from kinference.core.ledger import FROZEN_AFTER_S, LOST_AFTER_S, UNLIMITED, Claim, Ledger, Load
 from kinference.ids import ReservationId
 
 CLAIM = Claim(prefill_tokens=100, decode_tokens=50, resident_tokens=150)
@@ -66,3 +68,72 @@ def test_a_kv_usage_beyond_1_is_a_full_cache() -> None:
     load = Load()
     load.observe(Observation(0.0, 0, 1, kv_usage_ratio=1.2, kv_blocks=100, block_tokens=16), typical_tokens=1)
     assert load.room == 0
+
+
+# --- lost reports -------------------------------------------------------------------------------
+
+
+def seen(at: float, running: int, waiting: int = 0, kv: float | None = None) -> Observation:
+    return Observation(at, waiting, running, kv)
+
+
+def test_what_the_engine_never_tells_of_for_long_is_written_off_the_oldest_first() -> None:
+    ledger, load = Ledger(), Load()
+    numbers = [ledger.reserve(load, CLAIM, 0.0) for _ in range(5)]
+    ledger.first_token(numbers[0], 0.0)
+    for at, running in ((0.0, 2), (5.0, 4), (10.0, 3)):
+        load.observe(seen(at, running), 1.0)
+        assert load.lost == 0
+    ledger.reserve(load, CLAIM, 0.0)
+    load.observe(seen(LOST_AFTER_S, 3), 1.0)
+    assert load.lost == 1  # at one moment all but one were there
+    ledger.write_off(load, 20.0)
+    assert (load.requests, load.prefilling, load.lost) == (5, 5, 0)
+    assert ledger.release(numbers[0], 0.0)  # its late report is a report all the same, and takes nothing twice
+    assert load.requests == 5
+
+
+def test_all_that_is_lost_is_gone_when_the_engine_is_idle_and_nothing_younger_with_it() -> None:
+    ledger, load = Ledger(), Load()
+    lost = [ledger.reserve(load, CLAIM, 0.0) for _ in range(3)]
+    load.observe(seen(0.0, 0), 1.0)
+    young = ledger.reserve(load, CLAIM, 0.0)
+    load.observe(seen(LOST_AFTER_S + 1, 0), 1.0)
+    ledger.write_off(load, 20.0)
+    assert (load.requests, load.prefill_tokens, load.decode_tokens, load.resident) == (
+        1,
+        CLAIM.prefill_tokens,
+        CLAIM.decode_tokens,
+        CLAIM.resident_tokens,
+    )
+    for number in (*lost, young):
+        ledger.first_token(number, 0.0)
+        ledger.release(number, 0.0)
+    assert (load.requests, load.prefilling, load.prefill_tokens, load.decode_tokens, load.resident) == (0, 0, 0, 0, 0)
+    assert not load.prompts
+
+
+def test_what_is_on_its_way_is_not_lost() -> None:
+    ledger, load = Ledger(), Load()
+    for at in range(100):
+        number = ledger.reserve(load, CLAIM, 0.0)
+        load.observe(seen(float(at), at % 2), 1.0)  # every other scrape comes before the engine has it
+        ledger.release(number, 0.0)
+        assert load.lost == 0
+
+
+def test_a_busy_engine_whose_numbers_stand_still_is_believed_less_and_less() -> None:
+    load = Load()
+    for at in range(60):
+        load.observe(seen(float(at), 7, 3, 0.5), 1.0)
+    assert load.seen_at == FROZEN_AFTER_S
+    load.observe(seen(60.0, 7, 3, 0.51), 1.0)
+    assert load.seen_at == 60.0
+
+
+@pytest.mark.parametrize(("running", "kv"), [(0, 0.5), (7, None)])
+def test_numbers_that_may_stand_still_by_rights_do_not_age(running: int, kv: float | None) -> None:
+    load = Load()
+    for at in range(60):
+        load.observe(seen(float(at), running, 0, kv), 1.0)
+    assert load.seen_at == 59.0

@@ -18,6 +18,7 @@ from kinference.core.request import Request
 from kinference.core.roster import Destination, ModelTraits
 from kinference.core.weigh import (
     HOUR_MS,
+    ROOM_KNOWN_S,
     Prompt,
     adapter_column,
     expected_output,
@@ -123,3 +124,11 @@ def test_an_adapter_costs_its_loading_where_it_is_not_loaded() -> None:
     group.destinations[1].use_adapter("ada")
     assert group.has_adapters
     assert adapter_column(group) == [70.0, 0.0]
+
+
+def test_a_full_cache_that_was_seen_long_ago_keeps_nobody_away() -> None:
+    group = group_of("m", "m")
+    group.loads[0].room = 0.0
+    group.loads[0].seen_at = 100.0
+    fitting = [make_case(request(), group, Prompt(), now).fitting for now in (100.0, 100.0 + ROOM_KNOWN_S + 0.1)]
+    assert list(map(list, fitting)) == [[1], [0, 1]]
