@@ -111,7 +111,7 @@ class Dispatch:
 
     async def run(self, exchange: Exchange) -> Delivery | Estimated | Refusal | ErrorAnswer:
         """Try destinations until one answers, the picker has none left or the attempts are used up."""
-        await self._order.body.receive(exchange, headers.content_length(exchange.headers))
+        await self._order.body.receive(exchange)
         placed = await self._place()
         if placed.picked.destination is None:
             return self._refused(placed.picked)

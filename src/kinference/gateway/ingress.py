@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 
 from kinference.errors import BudgetExceeded, IdleTimeout, RetryLater
+from kinference.gateway.headers import content_length
 from kinference.ids import Seconds
 from kinference.ports import Picker
 from kinference.wire.exchange import Exchange
@@ -32,14 +33,14 @@ class HeldBody:
         self.whole = b""
         """All of it, once it has arrived."""
 
-    async def receive(self, exchange: Exchange, declared: int | None) -> None:
+    async def receive(self, exchange: Exchange) -> None:
         """Take it in. Raises BudgetExceeded at our limit and RetryLater at the picker's, at once when the declared
         length is over it, and IdleTimeout.
         """
         if (whole := exchange.arrived()) is not None:
             self._take(whole)
         else:
-            self._expect(declared or 0)
+            self._expect(content_length(exchange.headers) or 0)
             await self._gather(exchange.body())
         self.whole = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
