@@ -387,6 +387,12 @@ def test_refusals_and_money_are_counted_by_tenant(desk: Desk, router: Router, me
     assert 'kinference_tenant_unpriced_requests_total{tenant="acme"} 0.0' in page
 
 
+def feed_all(fleet: Fleet) -> None:
+    """Every engine tells of its cache."""
+    for pool in fleet.pools():
+        fleet.set_pool(pool, [dataclasses.replace(one.spec, cache_feed=CacheFeed(5557)) for one in fleet.endpoints()])
+
+
 def test_who_listens_is_told_of_each_prompt_that_goes_to_an_engine_that_tells_of_its_cache(
     desk: Desk, fleet: Fleet
 ) -> None:
@@ -394,8 +400,7 @@ def test_who_listens_is_told_of_each_prompt_that_goes_to_an_engine_that_tells_of
     desk.on_dispatch(lambda sent, body, path: told.append((sent, body, path)))
     pick(desk)
     assert told == []
-    for pool in fleet.pools():
-        fleet.set_pool(pool, [dataclasses.replace(one.spec, cache_feed=CacheFeed(5557)) for one in fleet.endpoints()])
+    feed_all(fleet)
     pick(desk)
     pick(desk, b'{"model":"unknown","messages":[]}')
     ((sent, body, path),) = told
@@ -460,7 +465,8 @@ def test_bytes_held_elsewhere_count_and_make_what_is_over_give_way(desk: Desk, a
     assert desk.buffered_bytes == 0
 
 
-def test_who_listens_is_told_of_a_placed_body_as_it_is_sent(desk: Desk) -> None:
+def test_who_listens_is_told_of_a_placed_body_as_it_is_sent(desk: Desk, fleet: Fleet) -> None:
+    feed_all(fleet)
     told: list[tuple[bytes, str]] = []
     desk.on_dispatch(lambda _sent, body, path: told.append((body, path)))
     placed = place(desk, CHAT.replace(b"llama", b"small"))
