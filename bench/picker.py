@@ -4,9 +4,11 @@ long a Pick takes.
 Each server is a process of its own, both are up all the time, and rounds alternate between them. The load writes
 frames by hand, with the header blocks that grpcio sends: `same` after the first request all indexed, `plain` with a
 request id that is new each time and never indexed, `indexed` with one that is Huffman-coded and indexed each time, as
-grpc-go does. `carry` replaces the picker by one that keeps bodies and decides nothing: what is left is the carrier.
+grpc-go does. Three kinds of work: `carry` keeps bodies and answers constants, so that what is left is the carrier;
+`book` is the product's own picker without the decision, that is the contract's bookkeeping; `full` has the decision too.
 
     .venv/bin/python bench/picker.py --rounds 3
+    .venv/bin/python bench/picker.py --book         # what bookkeeping costs beside the carrier, alternating
 """
 
 import argparse
@@ -20,48 +22,66 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from random import Random, SystemRandom
-from typing import cast
+from random import Random
+from typing import TypeAlias, cast
 
 import uvloop
 from hpack import Encoder, NeverIndexedHeaderTuple
 
+from kinference.core.decision import Decision, EndpointChoice
 from kinference.core.fleet import EndpointSpec, Fleet
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
 from kinference.ids import Address, ObjectRef
 from kinference.observe.metrics import Metrics
+from kinference.picker import desk as picker_desk
+from kinference.picker.choosing import Chosen
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
+from kinference.picker.numbering import IdSource
 from kinference.picker.service import picker_service
+from kinference.ports import PickArguments
+from kinference.runtime import collector
 from kinference.runtime.clock import SystemClock
+from kinference.vocabulary import Outcome
 from kinference.wire.grpc_server import GrpcServer
 from kinference.wire.grpcio_server import GrpcioServer
 from kinference.wire.http2 import frames
 from kinference.wire.http2.outbox import Outbox
 from kinference.wire.http2.streams import Stream
 from kinference.wire.proto import picker_pb2 as pb
-from kinference.wire.rpc import Call, RpcService
+from kinference.wire.rpc import Call, RpcService, replying
 
 SERVICE = "kinference.v1.Picker"
 METHODS = ("PushBody", "Pick", "PullBody", "ReportFirstToken", "ReportFinalToken")
 CARRIERS = {"own": GrpcServer, "grpcio": GrpcioServer}
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 WINDOW = 2**31 - 1
+Rival: TypeAlias = tuple[str, str]
+"""A carrier, and the work on it."""
+Rivals: TypeAlias = list[Rival]
 
 
 # --- the server ----------------------------------------------------------------------------------
 
 
-def full_picker() -> RpcService:
+def choose_the_first(_router: Router, _arguments: PickArguments, _body: bytes, _now: float) -> Chosen:
+    """The decision of which nothing is to be measured."""
+    choice = EndpointChoice(ObjectRef("default", "gpu"), Address("10.0.0.0:8000"), "llama", 1)
+    return Chosen(Decision(Outcome.OK, "expect 26 ms, 0 of 250 tokens cached", choice), "llama")
+
+
+def own_picker(work: str) -> RpcService:
     """The product's own, over a small fleet."""
+    if work == "book":
+        picker_desk.choose = choose_the_first
     fleet, pool = Fleet(), ObjectRef("default", "gpu")
     addresses = [Address(f"10.0.0.{number}:8000") for number in range(4)]
     fleet.set_pool(pool, [EndpointSpec(pool, address, models=("llama",)) for address in addresses])
     for address in addresses:
         fleet.set_ready(pool, address, ready=True)
     limits = PickerLimits(buffer_max_bytes=2**32)
-    desk = Desk(Router(fleet, RoutingRules(), Random(1)), limits, SystemClock(), Metrics(), SystemRandom())
+    desk = Desk(Router(fleet, RoutingRules(), Random(1)), limits, SystemClock(), Metrics(), IdSource())
     return picker_service(desk)
 
 
@@ -73,8 +93,9 @@ class Carried:
         self.count = 0
 
     def service(self) -> RpcService:
-        handlers = (self.push, self.pick, self.pull, self.first, self.final)
-        return RpcService(SERVICE, dict(zip(METHODS, handlers, strict=True)), inline=True)
+        replies = {METHODS[3]: self.first, METHODS[4]: self.final}
+        handlers = (self.push, self.pick, self.pull, *map(replying, replies.values()))
+        return RpcService(SERVICE, dict(zip(METHODS, handlers, strict=True)), inline=True, replies=replies)
 
     async def push(self, call: Call) -> None:
         body = []
@@ -96,18 +117,20 @@ class Carried:
         for chunk in self.bodies.pop(request.response_id):
             await call.send(pb.BodyChunk(chunk=chunk).SerializeToString())
 
-    async def first(self, call: Call) -> None:
-        pb.ReportFirstTokenRequest.FromString(await call.receive() or b"")
-        await call.send(pb.ReportFirstTokenResponse(acknowledged=True).SerializeToString())
+    def first(self, message: bytes | None, _call: Call) -> bytes:
+        pb.ReportFirstTokenRequest.FromString(message or b"")
+        return pb.ReportFirstTokenResponse(acknowledged=True).SerializeToString()
 
-    async def final(self, call: Call) -> None:
-        pb.ReportFinalTokenRequest.FromString(await call.receive() or b"")
-        await call.send(pb.ReportFinalTokenResponse(acknowledged=True).SerializeToString())
+    def final(self, message: bytes | None, _call: Call) -> bytes:
+        pb.ReportFinalTokenRequest.FromString(message or b"")
+        return pb.ReportFinalTokenResponse(acknowledged=True).SerializeToString()
 
 
 async def serve(wire: str, work: str) -> None:
-    server = CARRIERS[wire]("127.0.0.1:0", [full_picker() if work == "full" else Carried().service()])
-    print(await server.start(), flush=True)
+    server = CARRIERS[wire]("127.0.0.1:0", [Carried().service() if work == "carry" else own_picker(work)])
+    port = await server.start()
+    collector.settle()
+    print(port, flush=True)
     await asyncio.Event().wait()
 
 
@@ -330,66 +353,69 @@ async def measure(pid: int, load: Load, seconds: float, in_flight: int) -> tuple
     return load.flows / max(0.01, cpu_seconds(pid) - cpu), load.flows / (time.perf_counter() - wall)
 
 
-async def compare(options: argparse.Namespace, work: str, headers: str, size: int, in_flight: int) -> None:
+async def compare(rivals: Rivals, options: argparse.Namespace, headers: str, size: int, in_flight: int) -> None:
     """One line of the table."""
     loop, body = asyncio.get_running_loop(), chat(size)
-    rates: dict[str, list[float]] = {wire: [] for wire in options.wires}
-    picks: dict[str, list[float]] = {wire: [] for wire in options.wires}
-    with contextmanager(both)(options.wires, work) as servers:
+    rates: dict[Rival, list[float]] = {rival: [] for rival in rivals}
+    picks: dict[Rival, list[float]] = {rival: [] for rival in rivals}
+    with contextmanager(all_of)(rivals) as servers:
         loads = {}
-        for wire, (pid, port) in servers.items():
+        for rival, (pid, port) in servers.items():
             load = Load(f"127.0.0.1:{port}", headers, body)
             await loop.create_connection(partial(same, load), "127.0.0.1", port)
-            loads[wire] = load
+            loads[rival] = load
             await asyncio.sleep(0.1)
             await measure(pid, load, 0, 1)  # one flow, which fills the table of header fields
             await measure(pid, load, 0.5, in_flight)
         for _ in range(options.rounds):
-            for wire, load in loads.items():
-                rates[wire].append((await measure(servers[wire][0], load, options.seconds, in_flight))[0])
-                picks[wire] += load.pick_ms
+            for rival, load in loads.items():
+                rates[rival].append((await measure(servers[rival][0], load, options.seconds, in_flight))[0])
+                picks[rival] += load.pick_ms
         for load in loads.values():
             load.transport.close()
-    print(f"{work:6} {headers:8} {size:8} B {in_flight:4} in flight{row(rates, picks)}", flush=True)
+    print(f"{headers:8} {size:8} B {in_flight:4} in flight{row(rates, picks)}", flush=True)
 
 
 def same(load: Load) -> Load:
     return load
 
 
-def both(wires: list[str], work: str) -> Iterator[dict[str, tuple[int, int]]]:
-    if not wires:
+def all_of(rivals: Rivals) -> Iterator[dict[Rival, tuple[int, int]]]:
+    if not rivals:
         yield {}
         return
-    with served(wires[0], work) as first, contextmanager(both)(wires[1:], work) as rest:
-        yield {wires[0]: first, **rest}
+    with served(*rivals[0]) as first, contextmanager(all_of)(rivals[1:]) as rest:
+        yield {rivals[0]: first, **rest}
 
 
-def row(rates: dict[str, list[float]], picks: dict[str, list[float]]) -> str:
-    text = ""
-    medians = {wire: statistics.median(values) for wire, values in rates.items()}
-    for wire, values in picks.items():
-        cuts = statistics.quantiles(values, n=100)
-        spread = f"{min(rates[wire]):.0f}..{max(rates[wire]):.0f}"
-        text += f" | {wire} {medians[wire]:7.0f} flows/CPU-s ({spread}) pick p50 {cuts[49]:.2f} p99 {cuts[98]:.2f} ms"
-    if len(medians) == 2:
-        text += f" | {medians['own'] / medians['grpcio']:.1f} x"
+def row(rates: dict[Rival, list[float]], picks: dict[Rival, list[float]]) -> str:
+    """Each rival's figures, and how its rate compares with the first one's."""
+    text, first = "", None
+    for rival, values in picks.items():
+        rate, cuts = statistics.median(rates[rival]), statistics.quantiles(values, n=100)
+        spread = f"{min(rates[rival]):.0f}..{max(rates[rival]):.0f}"
+        text += f" | {' '.join(rival)} {rate:7.0f} flows/CPU-s ({spread}) pick p50 {cuts[49]:.2f} p99 {cuts[98]:.2f} ms"
+        first = first or rate
+        text += f", {rate / first:.1f} x" if rate != first else ""
     return text
 
 
 async def run(options: argparse.Namespace) -> None:
-    for work in options.work:
+    lines = [[("grpcio", work), ("own", work)] for work in options.work]
+    if options.book:
+        lines = [[("own", "carry"), ("own", "book"), ("own", "full")]]
+    for rivals in lines:
         for headers in options.headers:
             for size in options.sizes:
                 for in_flight in options.in_flight:
-                    await compare(options, work, headers, size, in_flight)
+                    await compare(rivals, options, headers, size, in_flight)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--serve", choices=CARRIERS, help="be the server; what the others start")
-    parser.add_argument("--wires", nargs="+", default=list(CARRIERS), choices=CARRIERS)
-    parser.add_argument("--work", nargs="+", default=["carry", "full"], choices=["carry", "full"])
+    parser.add_argument("--work", nargs="+", default=["carry", "full"], choices=["carry", "book", "full"])
+    parser.add_argument("--book", action="store_true", help="compare the three kinds of work on our own carrier")
     parser.add_argument("--headers", nargs="+", default=["same", "plain", "indexed"])
     parser.add_argument("--sizes", nargs="+", type=int, default=[1024, 16384, 1048576])
     parser.add_argument("--in-flight", nargs="+", type=int, default=[1, 32, 256])
