@@ -33,7 +33,7 @@ class Cheapest:
         least = min(totals)
         best = totals.index(least)
         rates = case.rates[best]
-        width = min(rates.error_ms, self.band * rates.line.ms_per_token * case.uncached[best]) if self.band else 0.0
+        width = min(rates.error_ms, self.band * case.slopes[best] * case.uncached[best]) if self.band else 0.0
         limit = least + width
         near = [place for place, total in enumerate(totals) if total <= limit]
         return near[0] if len(near) == 1 else weighted(near, case, rng)

@@ -9,7 +9,7 @@ import msgspec
 
 from kinference.core.health import Circuit
 from kinference.core.ledger import Load
-from kinference.core.rates import Line, Rates
+from kinference.core.rates import Rates
 from kinference.core.roster import Destination
 from kinference.ids import Milliseconds, Seconds
 
@@ -29,7 +29,8 @@ class Case(msgspec.Struct, frozen=True, eq=False, gc=False):
     rates: Sequence[Rates]
     loads: Sequence[Load]
     circuits: Sequence[Circuit]
-    lines: Sequence[Line]
+    bases: Sequence[Milliseconds]
+    """The time to first token of an empty prompt on an idle engine."""
     slopes: Sequence[Milliseconds]
     """Milliseconds for each token to compute."""
     ahead: Sequence[float]
@@ -60,7 +61,7 @@ class CostTerm(Protocol):
         """The term's name in explanations."""
         ...
 
-    def column(self, case: Case) -> list[Milliseconds]:
+    def column(self, case: Case) -> Sequence[Milliseconds]:
         """Milliseconds for each candidate, in their order: finite, never negative."""
         ...
 
@@ -71,8 +72,8 @@ class Base:
 
     name: str = "base"
 
-    def column(self, case: Case) -> list[Milliseconds]:
-        return [line.base_ms for line in case.lines]
+    def column(self, case: Case) -> Sequence[Milliseconds]:
+        return case.bases
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class QueueWait:
     begun: bool = False
     name: str = "queue_wait"
 
-    def column(self, case: Case) -> list[Milliseconds]:
+    def column(self, case: Case) -> Sequence[Milliseconds]:
         waits = list(map(mul, case.slopes, case.ahead))
         if self.begun:
             for place, load in enumerate(case.loads):
@@ -98,7 +99,7 @@ class SlotWait:
 
     name: str = "slot_wait"
 
-    def column(self, case: Case) -> list[Milliseconds]:
+    def column(self, case: Case) -> Sequence[Milliseconds]:
         if len(case.fitting) == len(case.loads):
             return [0.0] * len(case.loads)
         waits = [
@@ -116,8 +117,8 @@ class Prefill:
 
     name: str = "prefill"
 
-    def column(self, case: Case) -> list[Milliseconds]:
-        return list(case.work)
+    def column(self, case: Case) -> Sequence[Milliseconds]:
+        return case.work
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ class Interference:
     crowd: float = 0.05
     name: str = "interference"
 
-    def column(self, case: Case) -> list[Milliseconds]:
+    def column(self, case: Case) -> Sequence[Milliseconds]:
         weight, price = self.weight, self.crowd * sum(case.beside) / len(case.beside)
         decode = 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
         return [
@@ -148,7 +149,7 @@ class Risk:
 
     name: str = "risk"
 
-    def column(self, case: Case) -> list[Milliseconds]:
+    def column(self, case: Case) -> Sequence[Milliseconds]:
         return [RETRY_MS * circuit.failure_ratio for circuit in case.circuits]
 
 
@@ -158,5 +159,5 @@ class InFlight:
 
     name: str = "in_flight"
 
-    def column(self, case: Case) -> list[Milliseconds]:
-        return list(case.beside)
+    def column(self, case: Case) -> Sequence[Milliseconds]:
+        return case.beside

@@ -1,7 +1,6 @@
 """A request against its candidates: what of its prompt each holds, and what each would have to compute."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from operator import mul
 
 import msgspec
@@ -23,12 +22,11 @@ ROOM_KNOWN_S: Seconds = 10.0
 HOUR_MS: Milliseconds = 3_600_000.0
 
 
-@dataclass(slots=True, eq=False)
-class Prompt:
+class Prompt(msgspec.Struct, eq=False, gc=False):
     """The prompt's blocks under each model name it may be served by, and how many of them each slot holds."""
 
-    blocks: dict[str, list[int]] = field(default_factory=dict)
-    depths: dict[str, dict[int, int]] = field(default_factory=dict)
+    blocks: dict[str, list[int]] = {}
+    depths: dict[str, dict[int, int]] = {}
     truncated: bool = False
 
 
@@ -115,15 +113,14 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
     uncached = _uncached(request, group, hits)
     ahead, beside = _loads(group, now)
     output_tokens = expected_output(request, group)
-    lines = [rates.line for rates in group.rates]
-    slopes = [line.ms_per_token for line in lines]
+    slopes = [rates.line.ms_per_token for rates in group.rates]
     return Case(
         destinations=group.destinations,
         names=group.names,
         rates=group.rates,
         loads=group.loads,
         circuits=group.circuits,
-        lines=lines,
+        bases=[rates.line.base_ms for rates in group.rates],
         slopes=slopes,
         ahead=ahead,
         beside=beside,

@@ -7,10 +7,11 @@ Pick that names a provisional id proves that its caller read the reply, so it ta
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import auto
 from itertools import islice
 from random import Random
+
+import msgspec
 
 from kinference.errors import BodyConsumed, BudgetExceeded, InvalidArgument, UnknownId
 from kinference.ids import Seconds, StreamId
@@ -44,8 +45,7 @@ DISCARDABLE = frozenset({State.OPEN, State.PROVISIONAL})
 """States in which the end of the push's own stream ends the body too."""
 
 
-@dataclass(slots=True, eq=False)
-class Body:
+class Body(msgspec.Struct, eq=False, gc=False):
     """The bytes under one id."""
 
     pieces: Pieces

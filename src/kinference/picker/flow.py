@@ -1,16 +1,16 @@
 """One request as the picker saw it: what the admin port shows and the log line tells. It holds no body text."""
 
 from collections import deque
-from dataclasses import dataclass
 from itertools import islice
+
+import msgspec
 
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.ids import Seconds
 from kinference.ports import FinalTokenReport, PickArguments
 
 
-@dataclass(slots=True, eq=False)
-class Flow:
+class Flow(msgspec.Struct, eq=False, gc=False):
     """One answered Pick, and what then came of it."""
 
     picked_at: Seconds

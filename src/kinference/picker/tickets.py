@@ -17,6 +17,8 @@ from enum import auto
 from itertools import islice
 from random import Random
 
+import msgspec
+
 from kinference.errors import BudgetExceeded, KinferenceError, UnknownId
 from kinference.ids import ResponseId, Seconds
 from kinference.picker.account import Account
@@ -47,8 +49,7 @@ NEXT = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class Ticket:
+class Ticket(msgspec.Struct, eq=False):
     """One picked request. `dispatched` once a complete pull or a report says that the destination has it."""
 
     response_id: ResponseId

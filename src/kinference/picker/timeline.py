@@ -27,8 +27,10 @@ class Timeline(Generic[Key]):
 
     def start(self, key: Key, now: Seconds) -> None:
         """Begin the key's time, or begin it anew."""
-        self._began[key] = now
-        self._began.move_to_end(key)
+        began = self._began
+        if key in began:
+            began.move_to_end(key)
+        began[key] = now
 
     def stop(self, key: Key) -> None:
         """Forget the key; one that is not here is left alone."""

@@ -21,9 +21,9 @@ def case(weights: tuple[int, ...], error_ms: float = 0.0) -> Case:
     rates = [Rates(Typical(), Line(), samples=1, error_ms=error_ms) for _ in weights]
     zeros = [0.0] * len(weights)
     slopes, uncached = [0.1] * len(weights), [1_000] * len(weights)
-    lines, work = [one.line for one in rates], [100.0] * len(weights)
+    bases, work = [one.line.base_ms for one in rates], [100.0] * len(weights)
     return Case(
-        destinations, [], rates, [], [], lines, slopes, zeros, zeros, [], uncached, work, 1, [], now=0.0, turn=0, key=0
+        destinations, [], rates, [], [], bases, slopes, zeros, zeros, [], uncached, work, 1, [], now=0.0, turn=0, key=0
     )
 
 

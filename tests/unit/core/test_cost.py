@@ -32,7 +32,7 @@ def case() -> Case:
         rates,
         [Load(), Load(waiting=1)],
         circuits=[destination.circuit for destination in destinations],
-        lines=[one.line for one in rates],
+        bases=[one.line.base_ms for one in rates],
         slopes=[0.5, 0.5],
         ahead=[0.0, 100.0],
         beside=[0.0, 4.0],

@@ -34,6 +34,8 @@ def hash_prompt(prompt: Sequence[bytes], seed: int, bytes_max: int = HASHED_BYTE
 
 def _head(prompt: Sequence[bytes], bytes_max: int) -> tuple[bytes, bool]:
     """The first `bytes_max` bytes of the stream, without ever joining more than that."""
+    if len(prompt) == 1 and len(prompt[0]) <= bytes_max:
+        return prompt[0], False
     size, pieces = 0, []
     for piece in prompt:
         room = bytes_max - size

@@ -23,7 +23,7 @@ DEFAULT_CAPACITY = 16_384
 TOTAL_CAPACITY = 1 << 21
 """Blocks over all endpoints: the bound on memory whatever the engines claim."""
 STRETCH = 16
-SPARSE = 8
+FEW, SPARSE = 8, 8
 """Of so many bits one that is set is found quicker by itself than by looking at them all."""
 ONE = "1"
 NEVER = 1 << 64
@@ -90,6 +90,8 @@ class PrefixIndex:
         """
         holders, end = self._holders.get, len(blocks)
         depths: dict[int, int] = {}
+        if not end or not holders(blocks[0], 0) & mask:  # nobody has even the first
+            return depths
         alive, depth, leap = mask, 0, STRETCH
         while alive and depth < end:
             far = min(depth + leap, end)
@@ -109,7 +111,7 @@ class PrefixIndex:
 
     def insert(self, slot: int, blocks: list[int]) -> Insertion:
         """The endpoint was sent this prompt: it will hold these blocks."""
-        holding = self._holding(slot)
+        holding = self._holdings.get(slot) or self._holding(slot)
         allowed = self._allowed(holding)
         if len(blocks) > allowed:
             blocks = blocks[:allowed]
@@ -126,7 +128,8 @@ class PrefixIndex:
             held.update(dict.fromkeys(joining, number))
             young.joined += joining
             holders.update(zip(joining, map(or_, map(holders.get, joining, repeat(0)), repeat(bit)), strict=True))
-        self._evict(holding)
+        if len(held) > allowed:
+            self._evict(holding)
         return Insertion(number, slot, blocks, known, touched)
 
     def add(self, slot: int, block: int, before: int) -> None:
@@ -247,7 +250,8 @@ def _known(blocks: Sequence[int], held: Container[int]) -> int:
 def _record(depths: dict[int, int], slots: int, depth: int) -> None:
     if not depth:
         return
-    if slots.bit_count() * SPARSE > slots.bit_length():  # one pass over the digits, not a step for each bit
+    if slots.bit_length() > FEW and slots.bit_count() * SPARSE > slots.bit_length():
+        # one pass over the digits, not a step for each bit
         depths.update(dict.fromkeys(compress(count(), map(ONE.__eq__, bin(slots)[:1:-1])), depth))
         return
     while slots:

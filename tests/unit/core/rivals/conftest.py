@@ -32,7 +32,7 @@ def make_case() -> MakeCase:
             rates,
             [Load() for _ in places],
             circuits=[one.circuit for one in destinations],
-            lines=[one.line for one in rates],
+            bases=[one.line.base_ms for one in rates],
             slopes=[0.1] * len(hits),
             ahead=ahead or [0.0] * len(hits),
             beside=beside or [0.0] * len(hits),
