@@ -22,6 +22,9 @@ class Carrier(Protocol):
     def taken(self, stream_id: int, size: int) -> None:
         """The handler took so many bytes."""
 
+    def hold(self, call: "GrpcCall", message: bytes) -> bool:
+        """Keep a first message back until its handler ends or waits: mostly it is the last too. False: send it."""
+
     def send_message(self, call: "GrpcCall", message: bytes) -> bool:
         """Write a message; False when some of it has to wait."""
 
@@ -53,7 +56,7 @@ class GrpcCall:
     """`wire.rpc.Call`. What arrives is put here by the connection; the handler takes it."""
 
     __slots__ = (
-        "carrier", "deadline", "deframer", "drained", "failure", "half_closed", "has_answered", "head", "inbox",
+        "carrier", "deadline", "deframer", "drained", "failure", "half_closed", "has_answered", "head", "held", "inbox",
         "is_waiting", "method", "routine", "stream_id", "task", "timed_out", "waiter",
         "was_fed", "was_woken",
     )  # fmt: skip
@@ -69,6 +72,8 @@ class GrpcCall:
         self.failure: Exception | None = None
         """What the handler is told instead of a message."""
         self.has_answered = False
+        self.held: bytes | None = None
+        """A message, framed, that the carrier keeps back."""
         self.drained = True
         """Nothing of what the handler sent waits for the peer."""
         self.routine: Coroutine[Any, Any, None] | None = None
@@ -91,7 +96,8 @@ class GrpcCall:
             await self._wait_for_message(timeout)
         if self.inbox:
             message = self.inbox.popleft()
-            self.carrier.taken(self.stream_id, len(message) + PREFIX_BYTES)
+            if not self.half_closed:  # else there is nothing that the caller could do with the credit
+                self.carrier.taken(self.stream_id, len(message) + PREFIX_BYTES)
             return message
         if self.failure is not None:
             raise self.failure
@@ -100,12 +106,13 @@ class GrpcCall:
     async def send(self, message: bytes) -> None:
         if self.failure is not None:
             raise self.failure
-        if not self.carrier.send_message(self, message):
-            await self.drain()
+        if not self.carrier.hold(self, message):
+            self.drained = self.carrier.send_message(self, message)
+            if not self.drained:
+                await self.drain()
 
     async def drain(self) -> None:
         """Wait until all that was sent has gone to the peer."""
-        self.drained = False
         while not self.drained:
             await self._turn()
             if self.failure is not None:

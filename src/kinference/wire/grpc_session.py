@@ -189,13 +189,8 @@ class GrpcSession(Http2Session[CallHead]):
         """Answer a call whose request is all there. What it brought is given back when its stream ends."""
         try:
             message = reply(call.inbox[0] if call.inbox else None, call)
-            if self._connection.send_answer(call.stream_id, RESPONSE, prefix(message) + message, TRAILERS_OK):
-                self._forget(call)
-            elif self.send_message(call, message):
-                self._end(call, OK, "")
-            else:
-                call.routine = call.drain()
-                self._step(call)
+            call.drained = self.hold(call, message) or self.send_message(call, message)
+            self._end(call, OK, "")
         except Exception as error:  # noqa: BLE001 - task root: one broken call must not touch the others
             self._fail(call, error)
 
@@ -213,6 +208,8 @@ class GrpcSession(Http2Session[CallHead]):
             self._end(call, Status.CANCELLED, "")
         except Exception as error:  # noqa: BLE001 - task root: one broken call must not touch the others
             self._fail(call, error)
+        else:
+            self._let_go(call)
 
     async def _run(self, call: GrpcCall) -> None:
         """Run a handler that has a task of its own."""
@@ -236,11 +233,25 @@ class GrpcSession(Http2Session[CallHead]):
 
     def _end(self, call: GrpcCall, status: Status, message: str) -> None:
         """A handler has ended, and its call with it."""
+        if call.held is not None and status is OK and self._answer_at_once(call, call.held):
+            self._forget(call)
+            return
+        self._let_go(call)
+        if status is OK and not call.drained:  # others have used up the window meanwhile
+            call.routine = call.drain()
+            self._step(call)
+            return
         if status is OK or call.was_fed or call.half_closed:
             self._answer(call, status, message)
         else:
             self._loop.call_later(REFUSAL_GRACE, self._answer, call, status, message)
         self._forget(call)
+
+    def _answer_at_once(self, call: GrpcCall, framed: bytes) -> bool:
+        """Send a whole answer of one message. False when some of it would have to wait."""
+        is_sent = self._connection.send_answer(call.stream_id, RESPONSE, framed, TRAILERS_OK)
+        self._flush_soon()
+        return is_sent
 
     def _forget(self, call: GrpcCall) -> None:
         del self._calls[call.stream_id]
@@ -295,15 +306,34 @@ class GrpcSession(Http2Session[CallHead]):
         self._connection.consume(stream_id, size)
         self._flush_soon()
 
+    def hold(self, call: GrpcCall, message: bytes) -> bool:
+        if call.has_answered or call.held is not None or call.task is not None:
+            return False
+        framed = prefix(message) + message
+        if not self._connection.takes(call.stream_id, len(framed)):
+            return False
+        call.held = framed
+        return True
+
+    def _let_go(self, call: GrpcCall) -> None:
+        """Send what was kept back: the answer goes on, or ends in an error."""
+        framed, call.held = call.held, None
+        if framed is not None and self._connection.is_sendable(call.stream_id):
+            call.drained = self._send(call, framed)
+
     def send_message(self, call: GrpcCall, message: bytes) -> bool:
-        connection, stream_id = self._connection, call.stream_id
-        if not connection.is_sendable(stream_id):
+        self._let_go(call)
+        if not self._connection.is_sendable(call.stream_id):
             raise ClientGone("the caller is gone")
+        return self._send(call, message, prefix(message))
+
+    def _send(self, call: GrpcCall, message: bytes, prefix: bytes = b"") -> bool:
+        connection, stream_id = self._connection, call.stream_id
         if not call.has_answered:
             call.has_answered = True
             connection.send_headers(stream_id, RESPONSE)
         self._flush_soon()
-        return connection.send_data(stream_id, message, prefix(message))
+        return connection.send_data(stream_id, message, prefix)
 
     def advance(self, call: GrpcCall) -> None:
         if call.task is None:

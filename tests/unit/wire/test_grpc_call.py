@@ -30,6 +30,9 @@ class FakeCarrier:
     def taken(self, stream_id: int, size: int) -> None:
         self.credited += size
 
+    def hold(self, call: GrpcCall, message: bytes) -> bool:
+        return False
+
     def send_message(self, call: GrpcCall, message: bytes) -> bool:
         self.sent.append(message)
         return self.takes_all

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -423,3 +424,80 @@ async def test_a_refused_call_that_was_taken_back_in_the_same_read_is_not_answer
     session.receive(session.call(3) + data(3, framed(b"hi"), end=True))
     await turns()
     assert session.status() == "0"
+
+
+def replying_session(answered: list[bytes | None]) -> Session:
+    def reply(message: bytes | None, call: Call) -> bytes:
+        answered.append(message)
+        if message == b"bad":
+            raise RpcError(Status.NOT_FOUND, "no")
+        return str(len(call.metadata)).encode()
+
+    session = Session(echo, inline=True, limits=GrpcLimits())
+    method = session.host.methods["/s/m"]
+    session.session._host = Host({"/s/m": replace(method, reply=reply)}, GrpcLimits())
+    session.host = session.session._host
+    return session
+
+
+async def test_a_reply_is_asked_where_the_whole_request_is_there() -> None:
+    answered: list[bytes | None] = []
+    session = replying_session(answered)
+    session.receive(session.call(1, ("x-one", "1")) + data(1, framed(b"hi"), end=True) + session.call(3, end=True))
+    sent = session.sent()
+    assert [(kind, flags & 1, stream_id) for kind, flags, stream_id, _ in sent] == [
+        (kind, end, stream_id) for stream_id in (1, 3) for kind, end in ((1, 0), (0, 0), (1, 1))
+    ]
+    assert [payload for kind, _, _, payload in sent if kind == 0] == [framed(b"1"), framed(b"0")]
+    assert answered == [b"hi", None]
+    session.receive(session.call(5) + data(5, framed(b"bad"), end=True))
+    assert session.status() == "5"
+    session.receive(session.call(7) + data(7, framed(b"early")))
+    session.receive(data(7, b"", end=True))
+    assert session.status() == "0"
+    assert len(answered) == 3, "the handler has answered one whose end came late"
+    assert session.host.idle.is_set()
+
+
+async def test_a_reply_waits_for_its_window_and_then_ends() -> None:
+    session = replying_session([])
+    session.receive(frames.settings({4: 0}) + session.call(1, end=True))
+    assert 1 not in {flags & 1 for kind, flags, _, _ in session.sent() if kind == 1}
+    assert not session.host.idle.is_set()
+    session.receive(frames.window_update(1, 1000))
+    assert session.status() == "0"
+    assert session.host.idle.is_set()
+
+
+async def test_what_a_handler_sends_keeps_its_order_whether_it_ends_goes_on_or_fails(sessions: Any) -> None:
+    async def handler(call: Call) -> None:
+        kind = await call.receive()
+        await call.send(b"first")
+        if kind == b"more":
+            await call.send(b"second")
+        if kind == b"fail":
+            raise RpcError(Status.ABORTED, "late")
+
+    session = sessions(handler)
+    for stream_id, kind, status in ((1, b"end", "0"), (3, b"more", "0"), (5, b"fail", "10")):
+        session.receive(session.call(stream_id) + data(stream_id, framed(kind), end=True))
+        await turns()
+        sent = session.sent()
+        messages = [payload for kind, _, _, payload in sent if kind == 0]
+        assert b"".join(messages) == framed(b"first") + (framed(b"second") if kind == b"more" else b"")
+        assert session.fields(sent[0][3])[":status"] == "200"
+        assert session.fields(sent[-1][3])["grpc-status"] == status
+
+
+async def test_a_held_answer_waits_where_others_have_used_up_the_window() -> None:
+    async def first(call: Call) -> None:
+        await call.receive()
+        await call.send(b"x" * 40_000)
+        session.session._connection._outbox.window = 10  # as if another call had sent in between
+
+    session = Session(first, inline=True, limits=GrpcLimits())
+    session.receive(frames.settings({4: 100_000, 5: 100_000}) + session.call(1) + data(1, framed(b""), end=True))
+    assert 1 not in {flags & 1 for kind, flags, _, _ in session.sent() if kind == 1}
+    session.receive(frames.window_update(0, 100_000))
+    assert session.status() == "0"
+    assert session.host.idle.is_set()

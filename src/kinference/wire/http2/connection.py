@@ -298,6 +298,11 @@ class Http2Connection(Generic[Head]):
         """End an answer whose bytes have all gone. What the peer still sends on the stream is of no interest then."""
         self._end(stream_id, self._headers_frame(END_STREAM, stream_id, block))
 
+    def takes(self, stream_id: int, size: int) -> bool:
+        """Whether so many bytes of an answer can go at once, and its end with them."""
+        stream = self._streams.live.get(stream_id)
+        return stream is not None and stream.state is HALF_CLOSED_REMOTE and self._outbox.takes(stream, size)
+
     def send_answer(self, stream_id: int, head: bytes, data: bytes, trailers: bytes) -> bool:
         """Send a small answer whole, where the peer has sent all and nothing is in the way. False: nothing was sent."""
         stream, outbox = self._streams.live.get(stream_id), self._outbox

@@ -53,7 +53,7 @@ class Outbox:
     def send(self, stream: Stream, data: bytes, prefix: bytes = b"") -> bool:
         """Send DATA as far as it goes, the prefix in front; the rest waits. True when nothing waits."""
         size = len(prefix) + len(data)
-        if self._takes(stream, size):
+        if self.takes(stream, size):
             self.window -= size
             stream.send_window -= size
             self._output += (HEADER.pack(size << 8, 0, stream.id), prefix, data)
@@ -69,7 +69,7 @@ class Outbox:
     def send_between(self, stream: Stream, before: bytes, data: bytes, after: bytes) -> bool:
         """Send DATA with a frame before and one behind, or nothing of it: False where the DATA would have to wait."""
         size = len(data)
-        if not self._takes(stream, size):
+        if not self.takes(stream, size):
             return False
         self.window -= size
         stream.send_window -= size
@@ -97,7 +97,7 @@ class Outbox:
         stream.queue = None
         self._waiting.pop(stream.id, None)
 
-    def _takes(self, stream: Stream, size: int) -> bool:
+    def takes(self, stream: Stream, size: int) -> bool:
         """Whether so many bytes can go at once, in one frame."""
         return (
             stream.queue is None

@@ -80,6 +80,25 @@ def test_an_answer_is_headers_data_and_trailers() -> None:
     assert kinds == [(1, frames.END_HEADERS), (0, 0), (1, frames.END_HEADERS | frames.END_STREAM)]
 
 
+def test_a_whole_answer_goes_at_once_or_not_at_all() -> None:
+    talk, trailers = Talk(), literal(b"grpc-status", b"0")
+    talk.open()
+    assert not talk.connection.takes(1, 1), "the peer has not sent all"
+    assert not talk.connection.send_answer(1, OK, b"hello", trailers)
+    talk.feed(data(1, b"", end=True))
+    assert talk.connection.takes(1, 5)
+    assert not talk.connection.send_answer(1, OK, bytes(65_536), trailers), "more than the window"
+    assert talk.sent() == []
+    assert talk.connection.send_answer(1, OK, b"hello", trailers)
+    assert [(kind, flags) for kind, flags, _, _ in talk.sent()] == [
+        (1, frames.END_HEADERS),
+        (0, 0),
+        (1, frames.END_HEADERS | frames.END_STREAM),
+    ]
+    assert not talk.connection.is_sendable(1)
+    assert not talk.connection.takes(1, 1)
+
+
 def test_an_answer_before_the_end_of_the_request_asks_for_no_more() -> None:
     talk = Talk()
     talk.open()

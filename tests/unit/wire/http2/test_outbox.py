@@ -122,3 +122,32 @@ def test_bytes_arrive_in_order_and_never_beyond_a_window(
         for _, _, stream_id, payload in split(outbox.take()):
             got[stream_id] += payload
     assert got == {key: b"".join(data for stream_id, data in sent if stream_id == key) for key in got}
+
+
+def test_data_with_its_neighbours_goes_whole_or_not_at_all() -> None:
+    outbox, one = Outbox(1000), stream(1, 10)
+    assert not outbox.send_between(one, b"before", b"x" * 11, b"after")
+    assert outbox.take() == b""
+    assert outbox.send_between(one, b"before", b"x" * 10, b"after")
+    assert outbox.size == len(b"before") + 9 + 10 + len(b"after")
+    written = outbox.take()
+    assert written.startswith(b"before")
+    assert written.endswith(b"x" * 10 + b"after")
+    assert (one.send_window, outbox.window) == (0, 65_525)
+
+
+def test_nothing_is_taken_at_once_where_something_waits_or_the_shell_is_full() -> None:
+    outbox, one = Outbox(1000), stream(1, 100)
+    assert outbox.takes(one, 100)
+    assert not outbox.takes(one, 101)
+    outbox.window = 50
+    assert not outbox.takes(one, 51)
+    outbox.paused = True
+    assert not outbox.takes(one, 1)
+    outbox.paused = False
+    outbox.write(b"x" * 1000)
+    assert not outbox.takes(one, 1)
+    waiting = stream(3, 0)
+    Outbox(1000).send(waiting, b"x")
+    waiting.send_window = 100
+    assert not Outbox(1000).takes(waiting, 1)
