@@ -14,7 +14,6 @@ grpc-go does. Three kinds of work: `carry` keeps bodies and answers constants, s
 import argparse
 import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import TypeAlias, cast
 
@@ -55,7 +55,6 @@ from kinference.wire.rpc import Call, RpcService, replying
 SERVICE = "kinference.v1.Picker"
 METHODS = ("PushBody", "Pick", "PullBody", "ReportFirstToken", "ReportFinalToken")
 CARRIERS = {"own": GrpcServer, "grpcio": GrpcioServer}
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 WINDOW = 2**31 - 1
 Rival: TypeAlias = tuple[str, str]
 """A carrier, and the work on it."""
@@ -147,9 +146,11 @@ def served(wire: str, work: str) -> Iterator[tuple[int, int]]:
 
 
 def cpu_seconds(pid: int) -> float:
-    with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - it is no file
-        values = file.read().rpartition(")")[2].split()
-    return (int(values[11]) + int(values[12])) / TICKS_PER_S
+    """Of all threads that live."""
+    return (
+        sum(int(task.joinpath("schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir())
+        / 1e9
+    )
 
 
 # --- the load ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import msgspec
 
 from kinference.ids import Seconds
 from kinference.wire.http2.fields import Fields
-from kinference.wire.http2.frames import ErrorCode
+from kinference.wire.http2.frames import ErrorCode, WholeAnswer
 from kinference.wire.http2.headers import literal
 from kinference.wire.http2.requests import Request
 from kinference.wire.rpc import RpcError, Status
@@ -30,6 +30,8 @@ STATUS_200 = b"\x88"
 RESPONSE = STATUS_200 + literal(b"content-type", b"application/grpc")
 ACCEPT_IDENTITY = literal(b"grpc-accept-encoding", b"identity")
 TRAILERS_OK = literal(b"grpc-status", b"0")
+ANSWER = WholeAnswer(RESPONSE, TRAILERS_OK)
+"""Of one message, which goes in between."""
 
 RESET_CODES = {
     Status.RESOURCE_EXHAUSTED: ErrorCode.ENHANCE_YOUR_CALM,

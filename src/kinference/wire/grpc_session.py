@@ -13,10 +13,10 @@ from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.wire.connections import Connections, peer_of
 from kinference.wire.grpc import (
+    ANSWER,
     PREFIX_BYTES,
     RESET_CODES,
     RESPONSE,
-    TRAILERS_OK,
     CallHead,
     prefix,
     read_head,
@@ -249,7 +249,7 @@ class GrpcSession(Http2Session[CallHead]):
 
     def _answer_at_once(self, call: GrpcCall, framed: bytes) -> bool:
         """Send a whole answer of one message. False when some of it would have to wait."""
-        is_sent = self._connection.send_answer(call.stream_id, RESPONSE, framed, TRAILERS_OK)
+        is_sent = self._connection.send_answer(call.stream_id, ANSWER, framed)
         self._flush_soon()
         return is_sent
 

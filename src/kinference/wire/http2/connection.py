@@ -26,6 +26,7 @@ from kinference.wire.http2.frames import (
     ErrorCode,
     FrameType,
     StreamFault,
+    WholeAnswer,
 )
 from kinference.wire.http2.guard import Guard, Http2Limits, Nuisance
 from kinference.wire.http2.headers import TABLE_BYTES_MAX
@@ -303,14 +304,12 @@ class Http2Connection(Generic[Head]):
         stream = self._streams.live.get(stream_id)
         return stream is not None and stream.state is HALF_CLOSED_REMOTE and self._outbox.takes(stream, size)
 
-    def send_answer(self, stream_id: int, head: bytes, data: bytes, trailers: bytes) -> bool:
-        """Send a small answer whole, where the peer has sent all and nothing is in the way. False: nothing was sent."""
-        stream, outbox = self._streams.live.get(stream_id), self._outbox
+    def send_answer(self, stream_id: int, answer: WholeAnswer, data: bytes) -> bool:
+        """Send an answer whole, where the peer has sent all and nothing is in the way. False: nothing was sent."""
+        stream = self._streams.live.get(stream_id)
         if stream is None or stream.state is not HALF_CLOSED_REMOTE or self._block_prefix:
             return False
-        if not outbox.send_between(
-            stream, frames.headers(0, stream_id, head), data, frames.headers(END_STREAM, stream_id, trailers)
-        ):
+        if not self._outbox.send_whole(stream, answer, data):
             return False
         self._finish(stream)
         return True

@@ -37,7 +37,7 @@ class FrameType(IntEnum):
     CONTINUATION = 9
 
 
-_HEADERS = FrameType.HEADERS
+_DATA, _HEADERS = int(FrameType.DATA), int(FrameType.HEADERS)
 
 
 class ErrorCode(IntEnum):
@@ -90,6 +90,29 @@ def headers(flags: int, stream_id: int, block: bytes, frame_bytes_max: int = FRA
             frame(FrameType.CONTINUATION, END_HEADERS, stream_id, pieces[-1]),
         )
     )
+
+
+class WholeAnswer:
+    """An answer whose head and trailers are always the same, as three frames around what differs."""
+
+    __slots__ = ("_before", "_behind", "_head", "_trailers")
+
+    def __init__(self, head: bytes, trailers: bytes) -> None:
+        self._head, self._trailers = head, trailers
+        self._before = Struct(f">IBI{len(head)}sIBI")
+        self._behind = Struct(f">IBI{len(trailers)}s")
+
+    def before(self, stream_id: int, size: int) -> bytes:
+        """What goes before so many bytes of DATA."""
+        head = self._head
+        return self._before.pack(
+            len(head) << 8 | _HEADERS, END_HEADERS, stream_id, head, size << 8 | _DATA, 0, stream_id
+        )
+
+    def behind(self, stream_id: int) -> bytes:
+        """What ends the answer."""
+        trailers = self._trailers
+        return self._behind.pack(len(trailers) << 8 | _HEADERS, END_HEADERS | END_STREAM, stream_id, trailers)
 
 
 def settings(values: dict[int, int]) -> bytes:

@@ -12,6 +12,7 @@ from kinference.wire.http2.frames import (
     HEADER,
     HEADER_BYTES,
     WINDOW_DEFAULT,
+    WholeAnswer,
 )
 from kinference.wire.http2.streams import Stream
 
@@ -66,15 +67,16 @@ class Outbox:
             self._send_frame(stream)
         return not self._keeps_waiting(stream)
 
-    def send_between(self, stream: Stream, before: bytes, data: bytes, after: bytes) -> bool:
-        """Send DATA with a frame before and one behind, or nothing of it: False where the DATA would have to wait."""
+    def send_whole(self, stream: Stream, answer: WholeAnswer, data: bytes) -> bool:
+        """Send an answer from its head to its end, or nothing of it: False where the DATA would have to wait."""
         size = len(data)
         if not self.takes(stream, size):
             return False
         self.window -= size
         stream.send_window -= size
-        self._output += (before, HEADER.pack(size << 8, 0, stream.id), data, after)
-        self._size += len(before) + size + HEADER_BYTES + len(after)
+        before, behind = answer.before(stream.id, size), answer.behind(stream.id)
+        self._output += (before, data, behind)
+        self._size += len(before) + size + len(behind)
         return True
 
     def turn(self) -> Iterator[Stream]:

@@ -18,7 +18,7 @@ from kinference.wire.http2.events import (
     StreamDrained,
     StreamReset,
 )
-from kinference.wire.http2.frames import ErrorCode, FrameType
+from kinference.wire.http2.frames import ErrorCode, FrameType, WholeAnswer
 from kinference.wire.http2.guard import Http2Limits, Nuisance, Rate
 from kinference.wire.http2.headers import literal
 from kinference.wire.http2.requests import Request
@@ -81,15 +81,15 @@ def test_an_answer_is_headers_data_and_trailers() -> None:
 
 
 def test_a_whole_answer_goes_at_once_or_not_at_all() -> None:
-    talk, trailers = Talk(), literal(b"grpc-status", b"0")
+    talk, answer = Talk(), WholeAnswer(OK, literal(b"grpc-status", b"0"))
     talk.open()
     assert not talk.connection.takes(1, 1), "the peer has not sent all"
-    assert not talk.connection.send_answer(1, OK, b"hello", trailers)
+    assert not talk.connection.send_answer(1, answer, b"hello")
     talk.feed(data(1, b"", end=True))
     assert talk.connection.takes(1, 5)
-    assert not talk.connection.send_answer(1, OK, bytes(65_536), trailers), "more than the window"
+    assert not talk.connection.send_answer(1, answer, bytes(65_536)), "more than the window"
     assert talk.sent() == []
-    assert talk.connection.send_answer(1, OK, b"hello", trailers)
+    assert talk.connection.send_answer(1, answer, b"hello")
     assert [(kind, flags) for kind, flags, _, _ in talk.sent()] == [
         (1, frames.END_HEADERS),
         (0, 0),

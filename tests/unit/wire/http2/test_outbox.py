@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kinference.wire.http2.frames import WholeAnswer
 from kinference.wire.http2.outbox import Outbox
 from kinference.wire.http2.streams import Stream
 from tests.unit.wire.http2.peer import split
@@ -124,15 +125,14 @@ def test_bytes_arrive_in_order_and_never_beyond_a_window(
     assert got == {key: b"".join(data for stream_id, data in sent if stream_id == key) for key in got}
 
 
-def test_data_with_its_neighbours_goes_whole_or_not_at_all() -> None:
-    outbox, one = Outbox(1000), stream(1, 10)
-    assert not outbox.send_between(one, b"before", b"x" * 11, b"after")
+def test_a_whole_answer_goes_at_once_or_not_at_all() -> None:
+    outbox, one, answer = Outbox(1000), stream(1, 10), WholeAnswer(b"head", b"end")
+    assert not outbox.send_whole(one, answer, b"x" * 11)
     assert outbox.take() == b""
-    assert outbox.send_between(one, b"before", b"x" * 10, b"after")
-    assert outbox.size == len(b"before") + 9 + 10 + len(b"after")
-    written = outbox.take()
-    assert written.startswith(b"before")
-    assert written.endswith(b"x" * 10 + b"after")
+    assert outbox.send_whole(one, answer, b"x" * 10)
+    size, written = outbox.size, outbox.take()
+    assert size == len(written)
+    assert split(written) == [(1, 4, 1, b"head"), (0, 0, 1, b"x" * 10), (1, 5, 1, b"end")]
     assert (one.send_window, outbox.window) == (0, 65_525)
 
 
