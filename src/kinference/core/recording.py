@@ -185,7 +185,7 @@ def _case(recording: Recording) -> Case:
         rates=[_rates(one, line) for one, line in zip(candidates, lines, strict=True)],
         loads=[destination.load for destination in destinations],
         circuits=[destination.circuit for destination in destinations],
-        lines=lines,
+        bases=[one.base_ms for one in candidates],
         slopes=slopes,
         ahead=[one.ahead for one in candidates],
         beside=[one.beside for one in candidates],
