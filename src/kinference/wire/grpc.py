@@ -19,6 +19,8 @@ Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 
 OK = Status.OK
 PREFIX_BYTES = 5
+RESERVED = b"grpc-"
+NO_METADATA = frozenset({b"te", b"content-type"})
 PIECES_MAX = 128
 """Of a message under way. A caller may send it in frames of a byte, which must not cost an object each."""
 STATUS_MESSAGE_MAX_CHARS = 2048
@@ -64,7 +66,13 @@ class CallHead(msgspec.Struct):
     def metadata(self) -> Metadata:
         """The caller's own fields: text, and bytes where the name ends in -bin. Made when it is first asked for."""
         if self._metadata is None:
-            self._metadata = tuple(_metadatum(name, value) for name, value, _, _ in self.fields if _is_metadata(name))
+            self._metadata = tuple(
+                [
+                    _metadatum(name, value)
+                    for name, value, _, _ in self.fields
+                    if name[: len(RESERVED)] != RESERVED and name not in NO_METADATA
+                ]
+            )
         return self._metadata
 
 
@@ -177,10 +185,6 @@ def refusal_head(http_status: int) -> bytes:
 def percent_encoded(message: str) -> bytes:
     """A status message as its field may spell it."""
     return quote(message[:STATUS_MESSAGE_MAX_CHARS], safe=_PRINTABLE, errors="replace").encode()
-
-
-def _is_metadata(name: bytes) -> bool:
-    return not name.startswith(b"grpc-") and name not in (b"te", b"content-type")
 
 
 def _metadatum(name: bytes, value: bytes) -> tuple[str, str | bytes]:

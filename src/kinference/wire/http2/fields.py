@@ -38,11 +38,8 @@ ROLES = {
 }
 LENGTH_DIGITS_MAX = 19
 
+REGULAR, FLAWED = Role.REGULAR, Role.FLAWED
 NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
-VALUE = re.compile(rb"[^\x00\r\n]*")
-"""White space around a value is let through, against section 8.2.1 and with gRPC's own rules: Envoy and nginx pass it
-on, and whoever reads the value can say better what is wrong with it than a broken stream can.
-"""
 PSEUDO_VALUE = re.compile(rb"(?:[^ \t](?:.*[^ \t])?)?", re.DOTALL)
 
 
@@ -51,13 +48,28 @@ def field(name: bytes, value: bytes) -> Field:
     return name, value, _role(name, value), len(name) + len(value) + OVERHEAD
 
 
+def renewed(known: Field, value: bytes) -> Field:
+    """A field of the same name with a value of its own."""
+    name, _, role, _ = known
+    if role is REGULAR and name != b"te" and not _breaks_lines(value):
+        return name, value, REGULAR, len(name) + len(value) + OVERHEAD
+    return field(name, value)
+
+
+def _breaks_lines(value: bytes) -> bool:
+    return b"\0" in value or b"\r" in value or b"\n" in value
+
+
 def _role(name: bytes, value: bytes) -> Role:
+    """White space around a value is let through, against section 8.2.1 and with gRPC's own rules: Envoy and nginx pass
+    it on, and whoever reads the value can say better what is wrong with it than a broken stream can.
+    """
     role = ROLES.get(name)
-    if not VALUE.fullmatch(value):
-        return Role.FLAWED
+    if _breaks_lines(value):
+        return FLAWED
     if role is None:
         is_fine = NAME.fullmatch(name) and (name != b"te" or value == b"trailers")
-        return Role.REGULAR if is_fine else Role.FLAWED
+        return REGULAR if is_fine else FLAWED
     if role is Role.LENGTH and not (value.isdigit() and len(value) <= LENGTH_DIGITS_MAX):
         return Role.FLAWED
     return role if PSEUDO_VALUE.fullmatch(value) else Role.FLAWED

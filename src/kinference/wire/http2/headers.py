@@ -7,7 +7,7 @@ from a table are references to it.
 from hpack.exceptions import HPACKDecodingError
 from hpack.table import HeaderTable
 
-from kinference.wire.http2.fields import Field, Fields, field
+from kinference.wire.http2.fields import Field, Fields, field, renewed
 from kinference.wire.http2.frames import ConnectionFault, ErrorCode
 from kinference.wire.http2.huffman import HuffmanDecoder
 
@@ -39,8 +39,8 @@ class HeaderDecoder:
         self.changes = 0
         """Counts the changes of the dynamic table, for who remembers what a block meant."""
 
-    def decode(self, block: bytes) -> Fields:
-        """The fields of a whole block, in order."""
+    def decode(self, block: bytes, *, goes_on: bool = False) -> Fields:
+        """The fields of a block, in order. It is whole, or `goes_on` after fields that are known."""
         fields: list[Field] = []
         add, entries = fields.append, self._entries
         at, end = 0, len(block)
@@ -59,7 +59,7 @@ class HeaderDecoder:
                     self._insert(entry)
                     add(entry)
                 elif byte >= RESIZE:
-                    if fields:
+                    if fields or goes_on:
                         raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "a table resized amid a block")
                     size, at = _integer(block, at, 0x1F)
                     self._resize(size)
@@ -83,15 +83,18 @@ class HeaderDecoder:
         index = block[at] & mask
         if index == 0:
             name, at = self._string(block, at + 1)
-        else:
-            index, at = _integer(block, at, mask)
-            name = self._entry(index)[0]
+            value, at = self._string(block, at)
+            return field(name, value), at
+        index, at = _integer(block, at, mask)
         value, at = self._string(block, at)
-        return field(name, value), at
+        return renewed(self._entry(index), value), at
 
     def _string(self, block: bytes, at: int) -> tuple[bytes, int]:
         first = block[at]
-        length, at = _integer(block, at, SEVEN_BITS)
+        length = first & SEVEN_BITS
+        at += 1
+        if length == SEVEN_BITS:
+            length, at = _integer(block, at - 1, SEVEN_BITS)
         stop = at + length
         if stop > len(block):
             raise IndexError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kinference.wire.http2.fields import Role, field
+from kinference.wire.http2.fields import Role, field, renewed
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,8 @@ from kinference.wire.http2.fields import Role, field
 )
 def test_a_field_has_its_role(name: bytes, value: bytes, role: Role) -> None:
     assert field(name, value)[2] is role
+    for known in (field(name, b"other"), field(name, value), field(name, b"trailers")):
+        assert renewed(known, value) == field(name, value)
 
 
 def test_a_field_counts_its_bytes_and_some_more() -> None:

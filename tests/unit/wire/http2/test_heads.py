@@ -1,13 +1,25 @@
 """What header blocks mean, and for how long that is remembered."""
 
+from enum import Enum, auto
+
 import pytest
-from hpack import Encoder
+from hpack import Encoder, HeaderTuple, NeverIndexedHeaderTuple
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kinference.wire.http2.frames import ConnectionFault, ErrorCode, StreamFault
-from kinference.wire.http2.headers import literal
+from kinference.wire.http2.headers import HeaderDecoder, list_bytes, literal
 from kinference.wire.http2.heads import REMEMBERED_MAX, Heads
-from kinference.wire.http2.requests import Request
-from tests.unit.wire.http2.peer import REQUEST
+from kinference.wire.http2.requests import Request, read_request
+from tests.unit.wire.http2.peer import REQUEST, same
+
+
+class Indexing(Enum):
+    """How a field is written."""
+
+    PLAIN = auto()
+    ADDED = auto()
+    NEVER = auto()
 
 
 class Counting:
@@ -83,3 +95,45 @@ def test_a_long_block_is_read_each_time() -> None:
     for _ in range(2):
         peer.heads.request(block)
     assert peer.read == 2
+
+
+FIELDS = st.tuples(
+    st.sampled_from(["x-a", "x-b", "te", "content-length", ":path", "connection"]),
+    st.sampled_from(["1", "2", "trailers", "/s/n", "v" * 60]),
+    st.sampled_from(list(Indexing)),
+)
+
+
+@given(st.lists(st.tuples(st.lists(FIELDS, max_size=4), st.booleans()), max_size=8))
+def test_what_is_remembered_of_a_beginning_makes_no_difference(
+    calls: list[tuple[list[tuple[str, str, Indexing]], bool]],
+) -> None:
+    """Against a reader that remembers nothing, over blocks that index, do not, and never do."""
+    encoder, decoder = Encoder(), HeaderDecoder()
+    heads: Heads[Request] = Heads(same, 400)
+    for fields, huffman in calls:
+        block = encoder.encode(REQUEST, huffman=huffman)
+        for name, value, indexing in fields:
+            if indexing is Indexing.PLAIN:
+                block += literal(name.encode(), value.encode())
+            else:
+                kind = HeaderTuple if indexing is Indexing.ADDED else NeverIndexedHeaderTuple
+                block += encoder.encode([kind(name, value)], huffman=huffman)
+        listed = decoder.decode(block)
+        try:
+            expected: Request | None = read_request(listed) if list_bytes(listed) <= 400 else None
+        except StreamFault:
+            expected = None
+        try:
+            found: Request | None = heads.request(block)[0]
+        except StreamFault:
+            found = None
+        assert found == expected
+
+
+def test_a_table_may_not_be_resized_behind_what_is_remembered() -> None:
+    peer = Counting()
+    peer.heads.request(b"\x83\x86\x84" + literal(b"x-a", b"1"))
+    assert peer.heads.request(b"\x83\x86\x84" + literal(b"x-a", b"2")) == (b"/ 2", None)
+    with pytest.raises(ConnectionFault):
+        peer.heads.request(b"\x83\x86\x84\x20" + literal(b"x-a", b"3"))
