@@ -127,7 +127,7 @@ def case_of(columns: tuple[list[float], ...], output_tokens: int = 200) -> Case:
         rates=[Rates(Typical(), line) for line in lines],
         loads=[Load(waiting=int(one)) for one in waiting],
         circuits=[Circuit(failure_ratio=ratio) for ratio in ratios],
-        lines=lines,
+        bases=bases,
         slopes=slopes,
         ahead=ahead,
         beside=beside,
