@@ -1,4 +1,7 @@
-"""How long one decision takes: hashing, candidates, cost, pick and commit, the whole synchronous part of a Pick."""
+"""How long one decision takes: hashing, candidates, cost, pick and commit, the whole synchronous part of a Pick.
+
+The tenth percentile is the figure to compare by on a machine that other work shares.
+"""
 
 import argparse
 import gc
@@ -74,10 +77,10 @@ def main() -> int:
     options = parser.parse_args()
     gc.freeze()
     over = False
-    print(f"{'endpoints':>9} {'p50 us':>8} {'p99 us':>8}")
+    print(f"{'endpoints':>9} {'p10 us':>8} {'p50 us':>8} {'p99 us':>8}")
     for endpoints in options.endpoints:
         cuts = quantiles(measure(endpoints, options), n=100)
-        print(f"{endpoints:>9} {cuts[49]:>8.1f} {cuts[98]:>8.1f}")
+        print(f"{endpoints:>9} {cuts[9]:>8.1f} {cuts[49]:>8.1f} {cuts[98]:>8.1f}")
         over = over or (options.limit_us is not None and cuts[49] > options.limit_us)
     return int(over)
 
