@@ -4,15 +4,48 @@ Each turn's outcome depends on what came before it alone, so that a conversation
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
-from kinference.shapes.ir import Block, Role, Text, ToolCall, ToolResult, Turn, kinds_of
+from kinference.shapes.ir import (
+    Audio,
+    Block,
+    File,
+    Image,
+    Reasoning,
+    Refusal,
+    Role,
+    Sealed,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    kinds_of,
+)
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 
+_SPOKEN: Final = {Text, Refusal, Reasoning, Sealed}
 _NOTE = "<operator-note>\n{}\n</operator-note>"
 _NO_RESULT = "no result was recorded"
+
+
+def check_speakers(turns: Iterable[Turn]) -> None:
+    """Calls are the assistant's, results are not, and what the assistant shows beside words no other API can be told.
+    Raises BadBody.
+    """
+    turns = tuple(turns)
+    if not kinds_of(turns) - _SPOKEN:
+        return
+    for turn in turns:
+        for block in turn.blocks:
+            if isinstance(block, ToolCall) and turn.role is not Role.ASSISTANT:
+                raise BadBody(f"messages: tool call {block.id} is not in a turn of the assistant's")
+            if isinstance(block, ToolResult) and turn.role is Role.ASSISTANT:
+                raise BadBody(f"messages: the result of tool call {block.id} is in a turn of the assistant's")
+            if isinstance(block, Image | Audio | File) and turn.role is Role.ASSISTANT:
+                raise Untranslatable("messages: media in a turn of the assistant's cannot go to another API")
 
 
 def alternating(turns: Iterable[Turn]) -> tuple[Turn, ...]:

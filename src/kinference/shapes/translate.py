@@ -18,6 +18,7 @@ from kinference.shapes import (
     openai_embeddings,
     openai_responses,
 )
+from kinference.shapes.alternate import check_speakers
 from kinference.shapes.concepts import Concept, Treatment, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
 from kinference.shapes.ir import Request, Text
@@ -118,6 +119,7 @@ def plan(body: bytes, way: Way) -> Plan:
     client, shape = CLIENTS[way.client], way.destination.shape
     fields = object_of(loads(body), "body")
     request = client.parse_request(fields)
+    check_speakers(request.turns)
     request = replace(request, model=way.model, is_streaming=request.is_streaming or way.streams)
     request, losses = fit(request, client.fields, shape, way.loss)
     if is_mended(body):

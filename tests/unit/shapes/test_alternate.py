@@ -1,8 +1,11 @@
+from typing import Any
+
 import pytest
 
 from kinference.shapes.alternate import alternating, orphans
 from kinference.shapes.ir import Block, Role, Text, ToolCall, ToolResult, Turn
 from kinference.shapes.scan import BadBody
+from tests.unit.shapes.conversions import CHAT, CONVERSE, GEMINI, MESSAGES, RESPONSES, planned
 
 CALL = ToolCall("c", "f", "{}")
 RESULT = ToolResult("c", (Text("r"),))
@@ -67,3 +70,17 @@ def test_results_in_turns_of_their_own_are_no_orphans() -> None:
 def test_there_must_be_a_user_first(turns: tuple[Turn, ...]) -> None:
     with pytest.raises(BadBody, match="messages"):
         alternating(turns)
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        [{"role": "user", "parts": [{"functionCall": {"name": "f", "args": {}}}]}],
+        [{"role": "model", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}],
+        [{"role": "model", "parts": [{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgoA"}}]}],
+    ],
+)
+def test_what_somebody_else_would_have_had_to_say_is_refused_and_not_lost(contents: Any) -> None:
+    for destination in (CHAT, RESPONSES, MESSAGES, CONVERSE):
+        with pytest.raises(BadBody):
+            planned({"contents": [{"parts": [{"text": "hi"}]}, *contents]}, GEMINI, destination)
