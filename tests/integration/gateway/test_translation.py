@@ -5,6 +5,8 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anthropic
+import openai
 import pytest
 from anthropic import AsyncAnthropic
 from google import genai
@@ -26,6 +28,7 @@ from tests.integration.gateway.harness import (
     http_chunk,
     json_answer,
 )
+from tests.unit.shapes.bedrock_converse.frames import frame
 
 CHAT, MESSAGES = Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES
 CHAT_BODY = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "seed": 1}).encode()
@@ -282,3 +285,68 @@ async def test_every_client_can_count_tokens_whoever_serves_it(gateway: MakeGate
         return
     async with serve_engine(EngineOptions((MODEL,), speed=100.0)) as engine, gateway(engine.port) as rig:
         assert all(5 < count < 30 for count in await counts(rig))
+
+
+FRAMES_HEAD = EVENT_HEAD.replace(b"text/event-stream", b"application/vnd.amazon.eventstream")
+CONVERSE_STREAM = b"".join(
+    frame(name, body)
+    for name, body in (
+        ("messageStart", {"role": "assistant"}),
+        ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "Sunny."}}),
+        ("contentBlockStop", {"contentBlockIndex": 0}),
+        (
+            "contentBlockStart",
+            {"contentBlockIndex": 1, "start": {"toolUse": {"toolUseId": "c1", "name": "weather"}}},
+        ),
+        ("contentBlockDelta", {"contentBlockIndex": 1, "delta": {"toolUse": {"input": '{"city":"Rome"}'}}}),
+        ("contentBlockStop", {"contentBlockIndex": 1}),
+        ("messageStop", {"stopReason": "tool_use"}),
+        ("metadata", {"usage": {"inputTokens": 3, "outputTokens": 5}}),
+    )
+)
+
+
+async def test_the_official_clients_stream_tool_calls_out_of_bedrocks_frames(gateway: MakeGateway) -> None:
+    pieces = [http_chunk(CONVERSE_STREAM[at : at + 50]) for at in range(0, len(CONVERSE_STREAM), 50)]
+    api = Api.BEDROCK_CONVERSE
+    async with scripted(gateway, api, FRAMES_HEAD, *pieces, LAST_CHUNK) as (rig, upstream):
+        async with (
+            anthropic_client(rig) as client,
+            client.messages.stream(
+                model=MODEL,
+                max_tokens=99,
+                messages=[{"role": "user", "content": "weather?"}],
+                tools=[{"name": "weather", "input_schema": {"type": "object"}}],
+            ) as stream,
+        ):
+            message = await stream.get_final_message()
+        (received,) = upstream.received
+    assert received.target == "/v1/model/theirs/converse-stream"
+    assert json.loads(received.body)["toolConfig"]["tools"][0]["toolSpec"]["name"] == "weather"
+    said, called = message.content
+    assert said.type == "text"
+    assert said.text == "Sunny."
+    assert called.type == "tool_use"
+    assert (called.id, called.name, called.input) == ("c1", "weather", {"city": "Rome"})
+    assert (message.stop_reason, message.usage.input_tokens, message.usage.output_tokens) == ("tool_use", 3, 5)
+
+
+@pytest.mark.parametrize("api", [CHAT, MESSAGES])
+async def test_a_stream_that_begins_with_an_error_is_one_to_the_official_clients(
+    gateway: MakeGateway, api: Api
+) -> None:
+    errors = {
+        CHAT: b'data: {"error":{"message":"bad wish","type":"invalid_request_error","param":null,"code":null}}\n\n',
+        MESSAGES: b'event: error\ndata: {"type":"error","error":{"type":"invalid_request_error","message":"bad wish"}}\n\n',
+    }
+    async with scripted(gateway, api, EVENT_HEAD, http_chunk(errors[api]), LAST_CHUNK) as (rig, _):
+        async with openai_client(rig) as client:
+            with pytest.raises(openai.BadRequestError, match="bad wish"):
+                await client.chat.completions.create(
+                    model=MODEL, messages=[{"role": "user", "content": "hi"}], stream=True
+                )
+        async with anthropic_client(rig) as other:
+            with pytest.raises(anthropic.BadRequestError, match="bad wish"):
+                await other.messages.create(
+                    model=MODEL, max_tokens=9, messages=[{"role": "user", "content": "hi"}], stream=True
+                )
