@@ -285,7 +285,8 @@ def _ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
 
 
 def _told(decision: Decision, why: str) -> Decision:
-    return replace(decision, reason=f"{why}; {decision.reason}")
+    """How it came about, too. What a refusal begins with says of which kind it is, so that one stays as it is."""
+    return decision if decision.choice is None else replace(decision, reason=f"{why}; {decision.reason}")
 
 
 def _refusal(reason: str, retry_s: Seconds) -> Decision:

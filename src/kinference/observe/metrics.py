@@ -94,6 +94,12 @@ INTER_TOKEN_GAPS = Metric(
 )
 ABORTS = Metric("kinference_picker_aborts_total", Kind.COUNTER, "Live requests that callers aborted.", ("reason",))
 
+CIRCUIT_OPEN = Metric(
+    "kinference_picker_circuit_open",
+    Kind.GAUGE,
+    "1 for a destination that is left alone for its failures, or tried again with a trickle.",
+    ("destination",),
+)
 LIMIT_REFUSALS = Metric(
     "kinference_tenant_limit_refusals_total",
     Kind.COUNTER,
@@ -163,6 +169,7 @@ TABLE: tuple[Metric, ...] = (
     ITL_IGNORED,
     INTER_TOKEN_GAPS,
     ABORTS,
+    CIRCUIT_OPEN,
     LIMIT_REFUSALS,
     TENANT_SPENT,
     TENANT_UNPRICED,

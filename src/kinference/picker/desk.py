@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 
 from kinference.core.admission import Admission
 from kinference.core.flight import SentPrompt
-from kinference.core.pick import Router
+from kinference.core.pick import UNUSABLE, Router
 from kinference.errors import InvalidArgument, UnknownId
 from kinference.ids import ResponseId, Seconds, StreamId
 from kinference.observe.metrics import (
     ABORTS,
     BUFFERED_BYTES,
+    CIRCUIT_OPEN,
     EXPIRED,
     INTER_TOKEN_GAPS,
     ITL_IGNORED,
@@ -62,6 +63,7 @@ class Desk:
         self._bodies = Bodies(limits, self._account, random, self._reclaim)
         self._tickets = Tickets(limits, self._account, random)
         self._gaps = InterTokenGaps()
+        self._tripped: set[str] = set()
         self._history = FlowHistory(limits.decisions_max)
         self.is_draining = False
         self._dispatched: OnDispatch | None = None
@@ -274,6 +276,9 @@ class Desk:
         self._tickets.cut_pull(ticket, UnknownId("the request was aborted while its body was pulled"), now)
         self._router.abort(ticket.flow.decision.reservation, reason, now)
         self._metrics.count(ABORTS, reason.name.lower())
+        if reason in UNUSABLE:
+            name = ticket.flow.destination
+            logger.warning("%s is left alone: %s", name, UNUSABLE[reason], extra={"destination": name})
         self._held.release(now)
         return True
 
@@ -340,7 +345,15 @@ class Desk:
             self._metrics.count(TENANT_UNPRICED, tenant, amount=unpriced)
         self._metrics.gauge(BUFFERED_BYTES, self._account.held)
         self._metrics.gauge(LIVE_TICKETS, len(self._tickets))
+        self._publish_circuits()
         self._held.publish()
+
+    def _publish_circuits(self) -> None:
+        rows = [row for row in self._router.snapshot(self._clock.now()) if row.circuit != "closed"]
+        tripped = {f"{row.pool}/{row.address}" if row.address else row.pool for row in rows}
+        for name in sorted(self._tripped | tripped):
+            self._metrics.gauge(CIRCUIT_OPEN, float(name in tripped), name)
+        self._tripped = tripped
 
     def flows(self, limit: int) -> tuple[Flow, ...]:
         """The last decisions, newest first."""

@@ -2,6 +2,7 @@ import dataclasses
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace as replace_dataclass
 
 import pytest
 from msgspec.structs import replace
@@ -473,3 +474,16 @@ def test_who_listens_is_told_of_a_placed_body_as_it_is_sent(desk: Desk, fleet: F
     place(desk, b"{")
     assert told == [(placed.body, PLACED.request_path)]
     assert placed.body == CHAT
+
+
+def test_an_open_circuit_shows_in_the_metrics_and_in_the_log_and_goes_again(
+    desk: Desk, fleet: Fleet, metrics: Metrics, caplog: pytest.LogCaptureFixture
+) -> None:
+    picked = pick(desk, CHAT.replace(b"llama", b"gpt"))
+    desk.abort(picked.response_id, AbortReason.BACKEND_UNAUTHORIZED)
+    desk.publish()
+    assert 'kinference_picker_circuit_open{destination="default/cloud"} 1.0' in metrics.exposition().decode()
+    assert "default/cloud is left alone: a caller had no valid credential for it" in caplog.messages
+    fleet.set_backends([replace_dataclass(fleet.backends()[0], revision="another")])
+    desk.publish()
+    assert 'kinference_picker_circuit_open{destination="default/cloud"} 0.0' in metrics.exposition().decode()
