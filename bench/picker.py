@@ -28,6 +28,7 @@ from typing import TypeAlias, cast
 import uvloop
 from hpack import Encoder, NeverIndexedHeaderTuple
 
+from kinference.core.admission import Admission
 from kinference.core.decision import Decision, EndpointChoice
 from kinference.core.fleet import EndpointSpec, Fleet
 from kinference.core.pick import Router
@@ -64,7 +65,7 @@ Rivals: TypeAlias = list[Rival]
 # --- the server ----------------------------------------------------------------------------------
 
 
-def choose_the_first(_router: Router, _arguments: PickArguments, _body: bytes, _now: float) -> Chosen:
+def choose_the_first(_admission: Admission, _arguments: PickArguments, _body: bytes, _now: float) -> Chosen:
     """The decision of which nothing is to be measured."""
     choice = EndpointChoice(ObjectRef("default", "gpu"), Address("10.0.0.0:8000"), "llama", 1)
     return Chosen(Decision(Outcome.OK, "expect 26 ms, 0 of 250 tokens cached", choice), "llama")
@@ -73,7 +74,7 @@ def choose_the_first(_router: Router, _arguments: PickArguments, _body: bytes, _
 def own_picker(work: str) -> RpcService:
     """The product's own, over a small fleet."""
     if work == "book":
-        setattr(picker_desk, "choose", choose_the_first)  # noqa: B010 - it is no attribute of theirs to assign
+        setattr(picker_desk, "choose_or_wait", choose_the_first)  # noqa: B010 - it is no attribute of theirs to assign
     fleet, pool = Fleet(), ObjectRef("default", "gpu")
     addresses = [Address(f"10.0.0.{number}:8000") for number in range(4)]
     fleet.set_pool(pool, [EndpointSpec(pool, address, models=("llama",)) for address in addresses])
