@@ -220,6 +220,7 @@ class Roster:
         if known is not None and known.generation == endpoint.generation:
             return known
         self._index.forget(endpoint.slot)
+        self._engine_blocks.retell(endpoint.slot)  # its events may have told of the new life before its metrics did
         pool = endpoint.spec.pool
         fresh = Destination(
             TargetKind.POOL, pool, f"{pool}/{endpoint.spec.address}", endpoint, generation=endpoint.generation

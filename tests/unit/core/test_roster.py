@@ -4,7 +4,7 @@ import pytest
 
 from kinference.core.fleet import BackendSpec, Endpoint, EndpointSpec, Fleet, Observation
 from kinference.core.policy import TargetKind
-from kinference.core.prefix.engine_blocks import EngineBlocks
+from kinference.core.prefix.engine_blocks import BlocksStored, EngineBlocks, LinkedPrompt
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.prices import FREE, Price, PricedModel
@@ -189,3 +189,19 @@ def test_an_engine_tells_which_adapters_it_has_in_use_and_how_many_fit() -> None
     assert (one.is_loaded("a"), one.is_loaded("b")) == (True, False)
     one.use_adapter("b")
     assert (one.is_loaded("a"), one.is_loaded("b")) == (False, True)
+
+
+def test_a_restart_that_the_events_told_of_first_leaves_what_they_told_since() -> None:
+    fleet = Fleet()
+    fleet.set_pool(POOL, [EndpointSpec(POOL, ONE, models=("m",))])
+    index = PrefixIndex()
+    engine_blocks = EngineBlocks(index)
+    roster = Roster(fleet, index, engine_blocks)
+    roster.sync()
+    fleet.observe(POOL, ONE, Observation(0.0, 0, 0, started_at=1.0))
+    engine_blocks.begin(0, 0)
+    engine_blocks.apply(0, 0, BlocksStored((7,), None, [1, 2], 2, ()))
+    engine_blocks.link(LinkedPrompt([11], BLOCK_BYTES, [1, 2]))
+    fleet.observe(POOL, ONE, Observation(1.0, 0, 0, started_at=2.0))
+    roster.sync()
+    assert index.match([11], 1) == {0: 1}

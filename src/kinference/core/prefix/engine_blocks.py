@@ -131,6 +131,14 @@ class EngineBlocks:
             self._removed(stream, list(stream.keys))
             del self._by_bit[stream.bit]
 
+    def retell(self, slot: int) -> None:
+        """The index has forgotten an endpoint whose engines are still known here: tell it anew what they hold."""
+        for stream in self._streams.get(slot, {}).values():
+            links = self._links.get(stream.block_tokens, _Links())
+            for key in stream.keys.values():
+                for block, before in links.blocks_of.get(key, ()):
+                    self._index.add(slot, block, before)
+
     def is_complete(self, slot: int, rank: int) -> bool:
         """Whether all that the engine holds is known."""
         return self._stream(slot, rank).is_complete

@@ -211,3 +211,13 @@ def test_a_prompt_needs_tokens_once_an_engine_is_known_to_have_blocks() -> None:
     engines.blocks.link(PROMPT)
     engines.store(0, 8)
     assert engines.match() == {0: 4}
+
+
+def test_what_engines_are_known_to_hold_can_be_told_again() -> None:
+    engines = Engines()
+    engines.store(0, 8)
+    engines.blocks.link(PROMPT)
+    engines.index.forget(0)
+    engines.blocks.retell(0)
+    engines.blocks.retell(1)
+    assert engines.match() == {0: 4}
