@@ -37,6 +37,7 @@ def limits_are_positive(config: Config) -> Iterator[ConfigError]:
         "push_idle_timeout": limits.push_idle_timeout,
         "body_ttl": limits.body_ttl,
         "ticket_ttl": limits.ticket_ttl,
+        "stalled_pull_ttl": limits.stalled_pull_ttl,
         "connections_max": limits.connections_max,
         "connections_per_peer_max": limits.connections_per_peer_max,
         "streams_max": limits.streams_max,

@@ -80,6 +80,9 @@ class Limits:
     ticket_ttl: Duration = field(
         default=Duration(3600.0), metadata=about("How long a dispatched request counts as in flight without a report.")
     )
+    stalled_pull_ttl: Duration = field(
+        default=Duration(600.0), metadata=about("How long a pull may take nothing before it counts as abandoned.")
+    )
     drain_timeout: Duration = field(
         default=Duration(30.0), metadata=about("How long a shutdown waits for what is under way.")
     )

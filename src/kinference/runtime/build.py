@@ -143,6 +143,7 @@ def picker_limits(config: Config) -> PickerLimits:
         push_idle_timeout=limits.push_idle_timeout,
         body_ttl=limits.body_ttl,
         ticket_ttl=limits.ticket_ttl,
+        stalled_pull_ttl=limits.stalled_pull_ttl,
         drain_timeout=limits.drain_timeout,
         admission=admission_rules(config),
     )

@@ -17,7 +17,7 @@ def test_the_defaults_are_those_that_the_reference_promises() -> None:
     assert [str(config.listen.picker), str(config.listen.gateway), str(config.listen.admin)] == [
         "127.0.0.1:50051", "127.0.0.1:8080", "127.0.0.1:9090",
     ]  # fmt: skip
-    assert config.limits == Limits(32 * 2**20, 2**30, 2**20, 30.0, 120.0, 3600.0, 30.0)  # type: ignore[arg-type]
+    assert config.limits == Limits(32 * 2**20, 2**30, 2**20, 30.0, 120.0, 3600.0, 600.0, 30.0)  # type: ignore[arg-type]
     assert config.routing.policy == "expected_latency"
 
 

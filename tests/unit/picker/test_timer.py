@@ -3,11 +3,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
+import pytest
+
 from kinference.core.pick import Router
 from kinference.observe.metrics import Metrics
+from kinference.picker import timer as module
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
-from kinference.picker.timer import TRIM_BYTES, ReclaimTimer
+from kinference.picker.timer import TRIM_BYTES, TRIM_LEAST_BYTES, ReclaimTimer
 from kinference.ports import Clock
 
 
@@ -82,5 +85,20 @@ async def test_memory_is_given_back_once_much_was_reclaimed(router: Router) -> N
     await until_idle(desk)
     await asyncio.sleep(0.01)
     assert trims == [0]
+    timer.cancel()
+    await asyncio.gather(timer, return_exceptions=True)
+
+
+async def test_less_is_given_back_when_it_has_been_quiet(router: Router, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TRIM_LATE", 0.02)
+    trimmed, clock = asyncio.Event(), LoopClock()
+    desk = Desk(router, PickerLimits(body_ttl=0.02), clock, Metrics(), Random(1))
+    timer = asyncio.ensure_future(ReclaimTimer(desk, clock, trimmed.set).run())
+    stream_id = desk.open(None)
+    desk.append(stream_id, bytes(TRIM_LEAST_BYTES))
+    desk.finish(stream_id)
+    desk.commit(stream_id)
+    async with asyncio.timeout(10):
+        await trimmed.wait()
     timer.cancel()
     await asyncio.gather(timer, return_exceptions=True)

@@ -27,10 +27,11 @@ OPENAI = Backend(
 
 
 def test_every_configured_limit_reaches_the_picker() -> None:
-    configured = Limits(Size(1), Size(2), Size(3), Duration(4), Duration(5), Duration(6), Duration(7))
+    configured = Limits(Size(1), Size(2), Size(3), Duration(4), Duration(5), Duration(6), Duration(7), Duration(8))
     limits = picker_limits(Config(limits=configured))
     assert (limits.body_max_bytes, limits.buffer_max_bytes, limits.chunk_max_bytes) == (1, 2, 3)
-    assert (limits.push_idle_timeout, limits.body_ttl, limits.ticket_ttl, limits.drain_timeout) == (4, 5, 6, 7)
+    assert (limits.push_idle_timeout, limits.body_ttl, limits.ticket_ttl) == (4, 5, 6)
+    assert (limits.stalled_pull_ttl, limits.drain_timeout) == (7, 8)
 
 
 def test_the_configured_tokens_are_who_may_call() -> None:
