@@ -140,7 +140,8 @@ def test_an_abort_makes_room(desk: Desk) -> None:
     running = fill(desk)
     pick = hold(desk, push(desk))
     desk.abort(running[1].response_id, AbortReason.NOT_DISPATCHED)
-    assert isinstance(desk.resume(pick), PickResult)
+    result = desk.resume(pick)
+    assert isinstance(result, PickResult)
 
 
 def test_a_wait_that_lasts_too_long_is_refused_with_a_hint(desk: Desk, advance: Advance) -> None:
