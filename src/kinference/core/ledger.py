@@ -21,6 +21,8 @@ FROZEN_AFTER_S = 10.0
 """A busy engine whose numbers have stood still for longer has an exporter that hangs: they age from then on."""
 LOST_AFTER_S = 15.0
 """For how long an engine has to tell of less than we count. What is on its way there or back is younger."""
+SILENCE, SILENCE_MS = 4.0, 1_000.0
+"""A first token that takes so many times as long as expected, and so long beyond, will not be reported."""
 UNLIMITED = float("inf")
 
 
@@ -68,12 +70,17 @@ class Load:
         return next(iter(self.prompts.values()), 0)
 
     def done_ms(self, ms_per_token: float, now: Seconds) -> Milliseconds:
-        """How much of the first prompt is computed by now: nobody reports that before all of it is."""
+        """How much of our prompts must be computed by now, though nobody has reported it yet: as much of the first as
+        the time since its turn allows. When that is overdue by far its caller does not report, which it need not, and
+        the time since then has gone into those behind it.
+        """
         if not self.prompts:
             return 0.0
-        whole = ms_per_token * next(iter(self.prompts.values()))
+        whole = ms_per_token * self.first_prompt
         gone = (now - self.begun_at) * 1e3
-        return whole if gone > whole else max(gone, 0.0)
+        if gone <= whole:
+            return max(gone, 0.0)
+        return min(ms_per_token * self.prefill_tokens, max(whole, gone - SILENCE * whole - SILENCE_MS))
 
     def observe(self, seen: Observation, typical_tokens: float) -> None:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""

@@ -137,3 +137,23 @@ def test_numbers_that_may_stand_still_by_rights_do_not_age(running: int, kv: flo
     for at in range(60):
         load.observe(seen(float(at), running, 0, kv), 1.0)
     assert load.seen_at == 59.0
+
+
+def test_what_must_be_computed_of_the_first_prompt_by_now_is_no_longer_ahead() -> None:
+    ledger, load = Ledger(), Load()
+    assert load.done_ms(1.0, 5.0) == 0.0
+    first = ledger.reserve(load, Claim(100, 1, 1), 5.0)
+    ledger.reserve(load, Claim(200, 1, 1), 5.0)
+    assert [load.done_ms(1.0, now) for now in (5.0, 5.05, 5.1, 6.0)] == pytest.approx([0.0, 50.0, 100.0, 100.0])
+    ledger.first_token(first, 6.0)
+    assert load.first_prompt == 200
+    assert load.done_ms(1.0, 6.05) == pytest.approx(50.0)
+
+
+def test_callers_who_never_report_do_not_leave_an_engine_busy_for_ever() -> None:
+    ledger, load = Ledger(), Load()
+    for _ in range(3):
+        ledger.reserve(load, Claim(100, 1, 1), 0.0)
+    assert load.done_ms(1.0, 1.0) == pytest.approx(100.0)
+    assert load.done_ms(1.0, 1.6) == pytest.approx(200.0)
+    assert load.done_ms(1.0, 10.0) == pytest.approx(300.0)
