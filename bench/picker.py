@@ -286,7 +286,7 @@ class Load(asyncio.Protocol):
             self.outbox.write(frames.frame(frames.FrameType.PING, frames.ACK, 0, payload))
         elif kind == 8:
             self.on_window(stream_id, int.from_bytes(payload))
-        elif kind in (3, 7) and int.from_bytes(payload[-4:]):
+        elif kind in (3, 7) and int.from_bytes(payload[-4:]) and (kind == 7 or stream_id in self.streams):
             raise SystemExit(f"the server gave up: {kind} {payload!r}")
 
     def on_window(self, stream_id: int, increment: int) -> None:
