@@ -228,7 +228,10 @@ async def streams(count: int) -> None:
 
 
 async def soak(minutes: float) -> None:
-    """Requests of every size and streams, some of them broken off, from 32 connections; memory every half minute."""
+    """Requests of every size and streams, some broken off, from 32 connections; memory every half minute.
+
+    The prompts come round again: the prefix index, which is bounded by configuration, is full after the first of them.
+    """
     holding = HoldingEngine()
     server = await asyncio.start_server(holding.serve, "127.0.0.1", 0, backlog=1024)
     async with router(server.sockets[0].getsockname()[1]) as (pid, ports):
@@ -254,7 +257,7 @@ async def one_client(port: int, number: int, ends: float, counts: dict[str, int]
             turn += 1
             counts["requests"] += 1
             stream = turn % 3 == 0
-            text = f"{number} {turn} " + "word " * (sizes[(turn + number) % len(sizes)] // 5)
+            text = f"{number} {turn % 60} " + "word " * (sizes[(turn + number) % len(sizes)] // 5)
             writer.write(request(chat(text, stream=stream)))
             if turn % 17 == 0:
                 break  # in the middle
