@@ -182,6 +182,7 @@ class GrpcSession(Http2Session[CallHead]):
             self._step(call)
         else:
             call.task = asyncio.create_task(self._run(call))
+            call.task.add_done_callback(lambda _task: self._end_unbegun(call))
         if call.head.timeout is not None and call.stream_id in self._calls:
             call.deadline = self._loop.call_later(call.head.timeout, self._expire, call)
 
@@ -221,6 +222,11 @@ class GrpcSession(Http2Session[CallHead]):
             self._fail(call, error)
         else:
             self._end(call, OK, "")
+
+    def _end_unbegun(self, call: GrpcCall) -> None:
+        """End a call whose task was cancelled before its first step, and so never came to end it."""
+        if call.stream_id in self._calls:
+            self._end(call, Status.CANCELLED, "")
 
     def _fail(self, call: GrpcCall, error: Exception) -> None:
         if isinstance(error, RpcError):

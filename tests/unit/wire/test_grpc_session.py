@@ -501,3 +501,17 @@ async def test_a_held_answer_waits_where_others_have_used_up_the_window() -> Non
     session.receive(frames.window_update(0, 100_000))
     assert session.status() == "0"
     assert session.host.idle.is_set()
+
+
+@pytest.mark.parametrize("how", ["reset", "lost"])
+async def test_a_call_that_is_gone_before_its_handler_took_a_step_is_over(sessions: Any, how: str) -> None:
+    """In a read of its own, but in the same turn of the loop: a task that is cancelled then never runs."""
+    session = sessions(echo)
+    session.receive(session.call(1))
+    if how == "reset":
+        session.receive(frames.rst_stream(1, ErrorCode.CANCEL))
+    else:
+        session.session.connection_lost(None)
+    await turns()
+    assert session.host.idle.is_set()
+    assert session.session._calls == {}
