@@ -7,11 +7,12 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& command -v $$python && break; done)
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 SECONDS ?= 60
 CODE := src tests proto bench docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format proto docs bench fuzz check lock clean
+.PHONY: help demo test lint format proto docs bench measure fuzz check lock clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
@@ -41,7 +42,11 @@ proto: $(READY)  ## Generate the messages of the two contracts
 docs: $(READY)  ## Generate the reference pages
 	@$(BIN)/python docs/generate.py
 
-bench: $(READY)  ## Run every benchmark
+bench: $(READY)  ## Compare with the rivals, each in an environment of its own; BENCH_ARGS=--quick for six minutes
+	@bench/comparison/install.sh .bench
+	@$(BIN)/python bench/comparison/run.py --rivals .bench $(BENCH_ARGS)
+
+measure: $(READY)  ## Run every other measurement
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
 fuzz: $(READY)  ## Fuzz each parser for SECONDS (60), guided by coverage

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -75,6 +75,11 @@ class HoldingEngine:
         except (asyncio.IncompleteReadError, ConnectionError):
             self.streams.discard(writer)
             writer.close()
+
+    async def wait_for(self, count: int) -> None:
+        """Until so many streams have begun: this process is both ends, and must not starve the one by the other."""
+        while len(self.streams) < count:
+            await asyncio.sleep(0.005)
 
     def go_on(self) -> None:
         """An event on every stream."""
@@ -146,7 +151,14 @@ async def drained(reader: asyncio.StreamReader) -> None:
 
 
 async def over_http2(
-    port: int, count: int, path: str, fields: list[tuple[str, str]], body: Callable[[int], bytes], *, ends: bool
+    port: int,
+    count: int,
+    path: str,
+    fields: list[tuple[str, str]],
+    body: Callable[[int], bytes],
+    *,
+    ends: bool,
+    held: Callable[[int], Awaitable[None]],
 ) -> list[asyncio.StreamWriter]:
     """So many streams, a thousand on a connection."""
     writers = []
@@ -163,7 +175,9 @@ async def over_http2(
             h2.send_headers(stream_id, head)
             h2.send_data(stream_id, body(number), end_stream=ends)
             writer.write(h2.data_to_send())
-        await writer.drain()
+            if number % 50 == 49:
+                await writer.drain()
+                await held(number + 1)
         asyncio.ensure_future(drained(reader)).add_done_callback(lambda done: done.cancelled() or done.exception())
         writers.append(writer)
     return writers
@@ -184,7 +198,10 @@ async def streams(count: int) -> None:
     engine_port = server.sockets[0].getsockname()[1]
     json_fields = [("content-type", "application/json")]
     hold = lambda number: chat(f"hold {number}", stream=True).replace(b'"stream"', b'"user":"hold","stream"')  # noqa: E731 - a name is all it needs
-    for name in ("HTTP/1.1", "HTTP/2"):
+    everything = count
+    for name in ("HTTP/2", "HTTP/1.1"):
+        # A stream over HTTP/1.1 takes two of the process's open files, of which there may be 20,000.
+        count = everything if name == "HTTP/2" else everything // 2
         async with router(engine_port) as (pid, ports):
             before = resident_mb(pid)
             if name == "HTTP/1.1":
@@ -207,6 +224,7 @@ async def streams(count: int) -> None:
             await asyncio.sleep(3)
             await told(f"gateway, {name}, ended", pid, before, count)
         holding.streams.clear()
+    count = everything
     async with router(engine_port) as (pid, ports):
         before = resident_mb(pid)
         grpc = [("te", "trailers"), ("content-type", "application/grpc")]
@@ -218,6 +236,7 @@ async def streams(count: int) -> None:
             grpc,
             lambda _: first[:1] + (len(first) - 5).to_bytes(4) + first[5:],
             ends=False,
+            held=lambda _: asyncio.sleep(0),
         )
         await asyncio.sleep(3)
         await told("picker, push of 1 KB, open", pid, before, count)

@@ -69,7 +69,7 @@ def compare(rivals: Path | None, *, quick: bool) -> list[dict[str, object]]:
 
 
 async def all_rounds(servers: list[Server], rounds: int, seconds: float) -> list[dict[str, object]]:
-    rows = []
+    rows: list[dict[str, object]] = []
     for headers, told in HEADERS.items():
         for size_name, size in SIZES.items():
             rates: Mapping[int, list[float]] = {server.pid: [] for server in servers}

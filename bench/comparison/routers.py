@@ -97,7 +97,7 @@ def ours(wire: str) -> Router:
 
 def rivals(folder: Path) -> Iterator[Router]:
     """Those that are installed."""
-    common = ("--host", "127.0.0.1", "--port", "{port}", "--prometheus-port", "{other}")
+    common: tuple[str, ...] = ("--host", "127.0.0.1", "--port", "{port}", "--prometheus-port", "{other}")
     common += ("--worker-urls", "http://127.0.0.1:{engine}", "--log-level", "error")
     sglang, vllm = folder / "routers/bin/sglang-router", folder / "routers/bin/vllm-router"
     if sglang.exists():
@@ -114,7 +114,7 @@ def rivals(folder: Path) -> Iterator[Router]:
     litellm = folder / "litellm/bin/litellm"
     if litellm.exists():
         quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "LITELLM_LOG": "ERROR"}
-        command = (str(litellm), "--config", "{file}", "--host", "127.0.0.1", "--port", "{port}")
+        command: tuple[str, ...] = (str(litellm), "--config", "{file}", "--host", "127.0.0.1", "--port", "{port}")
         yield Router("LiteLLM", command, LITELLM, quiet, is_slow=True)
     portkey = folder / "portkey/node_modules/@portkey-ai/gateway/build/start-server.js"
     if portkey.exists():
