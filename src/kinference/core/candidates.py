@@ -107,6 +107,8 @@ class Options:
     rejected: list[Rejected] = field(default_factory=list)
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     lacking: set[Need] = field(default_factory=set)
+    tripped: list[Circuit] = field(default_factory=list)
+    """The circuits of those that could serve it but for them."""
     """What the request needs and some of those removed are known not to have."""
 
     def reject(self, destination: Destination, verdict: Verdict, cause: str = "") -> None:
@@ -353,6 +355,7 @@ def _explained(
             else:
                 cause = f"{Verdict.TRIPPED.cause}: {destination.circuit.reason}"
                 explained.reject(destination, Verdict.TRIPPED, cause)
+                explained.tripped.append(destination.circuit)
     return explained
 
 

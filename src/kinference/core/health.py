@@ -75,6 +75,10 @@ class Circuit:
             self.unusable = True
             self._open(reason, now, (UNUSABLE_BACKOFF_S, UNUSABLE_BACKOFF_MAX_S))
 
+    def retry_in(self, now: Seconds) -> Seconds:
+        """How long until it is tried again; 0 when it may be tried now."""
+        return 0.0 if self.closed else max(0.0, self._until - now)
+
     def state(self, now: Seconds) -> str:
         """`closed`, `open` or `half_open`."""
         if self.closed:

@@ -1,6 +1,7 @@
 """The pipeline of one decision: admit, resolve, candidates, cost, guard, pick, commit, explain."""
 
 from collections.abc import Sequence
+from math import ceil
 from random import Random
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.rates import MS_PER_TOKEN_MIN
-from kinference.core.reasons import no_workers, unknown_pool
+from kinference.core.reasons import REASON_MAX, no_workers, unknown_pool
 from kinference.core.recording import Recordings, Setting, record
 from kinference.core.request import Request
 from kinference.core.roster import Roster
@@ -256,7 +257,10 @@ class Router:
             over = account.over_budget(self._month_left(now))
             return replace(_over_limit(over, account, now), _rejected=rejected)
         outcome, reason = no_workers(request, options)
-        return Decision(outcome, reason, _rejected=rejected)
+        if not options.tripped:
+            return Decision(outcome, reason, _rejected=rejected)
+        wait = float(max(1, ceil(min(circuit.retry_in(now) for circuit in options.tripped))))
+        return Decision(outcome, _with_hint(reason, wait), retry_after=wait, _rejected=rejected)
 
     def _within_limits(self, weighing: Weighing, now: Seconds) -> Weighing | Decision:
         """The same again, or the refusal where the tenant is at one of its limits."""
@@ -319,6 +323,11 @@ class Router:
 
     def _release(self, reservation: ReservationId, now: Seconds) -> Flight | None:
         return self._flights.pop(reservation, None) if self._ledger.release(reservation, now) else None
+
+
+def _with_hint(reason: str, wait: Seconds) -> str:
+    hint = f"; try again in {wait:.0f} s"
+    return reason[: REASON_MAX - len(hint)] + hint
 
 
 def _over_limit(over: OverLimit, account: Account, now: Seconds) -> Decision:

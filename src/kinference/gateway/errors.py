@@ -134,7 +134,7 @@ def refusal_of_pick(picked: PickResult, *, model_known: bool) -> Refusal:
             return Refusal(UNKNOWN_MODEL, f"The model `{picked.requested_model}` does not exist. {picked.reason}")
         case Outcome.NO_WORKERS:
             fault = next((fault for prefix, fault in _HOPELESS if picked.reason.startswith(prefix)), OVERLOADED)
-            return Refusal(fault, picked.reason)
+            return Refusal(fault, picked.reason, picked.retry_after)
         case _:
             return Refusal(INTERNAL, "the picker answered without a destination")
 

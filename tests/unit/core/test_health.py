@@ -123,3 +123,10 @@ def test_only_the_destinations_own_faults_count() -> None:
     statuses = (0, -1, 200, 302, 400, 401, 404, 422, 429, 500, 503, 599)
     assert [one for one in statuses if is_failure(one)] == [0, -1, 429, 500, 503, 599]
     assert [one for one in statuses if is_success(one)] == [200, 302]
+
+
+def test_it_says_when_it_is_tried_again() -> None:
+    circuit = opened(now=10.0)
+    assert circuit.retry_in(10.0) > 0.0
+    assert circuit.retry_in(10.0 + BACKOFF_MAX_S) == 0.0
+    assert Circuit().retry_in(0.0) == 0.0

@@ -595,3 +595,14 @@ def test_what_loading_takes_is_learned_apart_from_the_engines_rates() -> None:
     (rates,) = row.rates
     assert (rates.samples, rates.base_ms < 100.0) == (1, True)
     assert router._roster.endpoints[0].rates["ada"].typical.adapter_ms > 250.0
+
+
+def test_a_refusal_for_open_circuits_says_when_they_are_tried_again() -> None:
+    fleet = Fleet()
+    fleet.set_backends([BackendSpec(CLOUD, Api.OPENAI_CHAT, {"m": "m"})])
+    router = Router(fleet, RoutingRules(), Random(1))
+    router.abort(router.decide(CHAT, 0.0).reservation, AbortReason.BACKEND_UNRESOLVED, 0.0)
+    refused = router.decide(CHAT, 5.5)
+    assert refused.outcome is Outcome.NO_WORKERS
+    assert refused.retry_after == UNUSABLE_BACKOFF_S - 5.0
+    assert refused.reason.endswith("; try again in 25 s")
