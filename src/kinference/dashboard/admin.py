@@ -34,6 +34,8 @@ class AdminSources:
     """The newest N decisions, explained, newest first."""
     tenants: Callable[[], Sequence[object]]
     """The use of every tenant that has limits."""
+    waiting: Callable[[], Sequence[object]]
+    """Who waits for an engine to have room, by pools."""
     unready_reason: Callable[[], str | None]
     """None when requests can be served, else what is missing."""
     refresh: Callable[[], None]
@@ -57,6 +59,7 @@ class Admin:
             "/api/v1/decisions": self._decisions,
             "/api/v1/recordings": self._recordings,
             "/api/v1/tenants": self._tenants,
+            "/api/v1/waiting": self._waiting,
         }
 
     async def handle(self, exchange: Exchange) -> None:
@@ -105,6 +108,9 @@ class Admin:
 
     async def _endpoints(self, exchange: Exchange) -> None:
         await self._json(exchange, {"endpoints": self._sources.endpoints()})
+
+    async def _waiting(self, exchange: Exchange) -> None:
+        await self._json(exchange, {"waiting": self._sources.waiting()})
 
     async def _tenants(self, exchange: Exchange) -> None:
         await self._json(exchange, {"tenants": self._sources.tenants()})

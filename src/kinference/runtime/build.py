@@ -36,7 +36,7 @@ from kinference.runtime.followed_backends import FollowedBackends
 from kinference.runtime.planes import Plane
 from kinference.runtime.port_limits import grpc_limits, http_options
 from kinference.runtime.rules import admission_rules, apply, routing_rules
-from kinference.runtime.views import decision_views, endpoint_views, recording_views, tenant_views
+from kinference.runtime.views import decision_views, endpoint_views, recording_views, tenant_views, waiting_views
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
 from kinference.wire.access import Access, Certificate, Token
 from kinference.wire.exchange import Handler, HttpServer
@@ -212,6 +212,7 @@ def build_admin(parts: Parts, control: Control | None, unready_reason: Callable[
             recordings=lambda limit: recording_views(parts.router, limit),
             decisions=lambda limit: decision_views(parts.desk, parts.router, limit),
             tenants=lambda: tenant_views(parts.router, parts.clock.now()),
+            waiting=lambda: waiting_views(parts.desk.admission, parts.clock.now()),
             unready_reason=unready_reason,
             refresh=parts.desk.publish,
             control=None if control is None else ControlApi(control.registry, control.routes),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
+from kinference.core.admission import Admission
 from kinference.core.decision import Explanation
 from kinference.core.fleet import Fleet
 from kinference.core.limits import Account
@@ -52,6 +53,20 @@ def _tenant_view(account: Account, now: Seconds) -> Mapping[str, object]:
         "spent_usd": account.spent_usd,
         "expected_usd": account.held_usd,
     }
+
+
+def waiting_views(admission: Admission, now: Seconds) -> Sequence[Mapping[str, object]]:
+    """Who waits for an engine to have room: how many of each class, for how much work, and for how long at most."""
+    return [
+        {
+            "destinations": one.pools,
+            "requests": {qos.name.lower(): count for qos, count in one.requests.items()},
+            "tenants": one.tenants,
+            "work_ms": one.work_ms,
+            "longest_s": one.longest_s,
+        }
+        for one in admission.snapshot(now)
+    ]
 
 
 def unready_reason(fleet: Fleet, *, draining: bool) -> str | None:

@@ -56,6 +56,7 @@ def admin(unready: str | None = None, access: Access | None = None) -> Admin:
             recordings=lambda limit: [{"r": n} for n in range(limit)][:10],
             decisions=lambda limit: [{"n": n} for n in range(limit)][:100],
             tenants=lambda: [{"tenant": "acme"}],
+            waiting=lambda: [{"longest_s": 2.0}],
             unready_reason=lambda: unready,
             refresh=lambda: metrics.count(EXPIRED, "body"),
             control=NoControl(),
@@ -163,6 +164,11 @@ async def test_an_admins_token_opens_everything_and_names_its_holder() -> None:
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 async def test_health_is_told_without_a_token(path: str) -> None:
     assert (await ask_as("", path)).status == 200
+
+
+async def test_who_waits_is_listed() -> None:
+    exchange = await ask("/api/v1/waiting")
+    assert msgspec.json.decode(exchange.sent) == {"waiting": [{"longest_s": 2.0}]}
 
 
 async def test_tenants_are_listed_with_their_use() -> None:

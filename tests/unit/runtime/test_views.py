@@ -2,18 +2,20 @@ from random import Random
 
 import msgspec
 
+from kinference.core.admission import Admission
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
 from kinference.core.limits import Limits
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules, TenantRule
 from kinference.core.request import Request
+from kinference.core.waiting import AdmissionRules
 from kinference.ids import Address, ObjectRef, StreamId
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
 from kinference.ports import PickArguments
 from kinference.runtime.clock import SystemClock
-from kinference.runtime.views import decision_views, endpoint_views, tenant_views, unready_reason
+from kinference.runtime.views import decision_views, endpoint_views, tenant_views, unready_reason, waiting_views
 from kinference.vocabulary import Api
 
 POOL = ObjectRef("default", "chat")
@@ -91,3 +93,17 @@ def test_tenants_are_shown_with_what_they_may_use_and_what_they_have() -> None:
     assert (shown["tenant"], shown["in_flight"], shown["requests_left"], shown["tokens_left"]) == ("acme", 1, 9, None)
     assert shown["limits"]["usd_per_month"] == 5.0
     assert (shown["spent_usd"], shown["expected_usd"]) == (0.0, 0.0)
+
+
+def test_people_see_who_waits_for_an_engine() -> None:
+    fleet = Fleet()
+    fleet.set_pool(POOL, [EndpointSpec(POOL, Address("10.0.0.1:8000"), models=("llama",))])
+    fleet.set_ready(POOL, Address("10.0.0.1:8000"), ready=True)
+    admission = Admission(Router(fleet, RoutingRules(), Random(1)), AdmissionRules(start_within_ms=1.0))
+    for number in range(2):
+        prompt = bytes([number]) * 4_000
+        admission.admit(Request("llama", Api.OPENAI_CHAT, (prompt,), 4_000, tenant="acme"), 0.0)
+    (view,) = waiting_views(admission, 1.5)
+    assert (view["destinations"], view["requests"]) == ((str(POOL),), {"interactive": 1})
+    assert (view["tenants"], view["longest_s"]) == (1, 1.5)
+    assert msgspec.json.encode(view)
