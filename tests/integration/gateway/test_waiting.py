@@ -1,0 +1,78 @@
+"""A saturated engine as the vendors' own clients meet it: they wait, are refused with a hint, or leave."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import anthropic
+import openai
+import pytest
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletion
+
+from kinference.core.waiting import AdmissionRules
+from kinference.sim.options import EngineOptions
+from kinference.sim.serving import serve_engine
+from tests.integration.gateway.harness import MODEL, MakeGateway, Rig
+
+LONG = 400_000
+"""Characters of a prompt: ten seconds of work, as far as is known of the engine. The engine takes a tenth of that."""
+PATIENCE = 20.0
+
+
+@asynccontextmanager
+async def saturated(gateway: MakeGateway) -> AsyncIterator[tuple[Rig, "asyncio.Task[ChatCompletion]"]]:
+    """A gateway in front of one engine that has all it can do."""
+    options = EngineOptions((MODEL,), speed=15.0, output_tokens=4)
+    async with serve_engine(options) as engine, gateway(engine.port) as rig, asyncio.timeout(PATIENCE):
+        first = asyncio.ensure_future(ask(rig, "a"))
+        await until(lambda: sum(one.requests for one in rig.router.snapshot(0.0)) == 1)
+        yield rig, first
+        await first
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - a black box signals nothing
+        await asyncio.sleep(0.005)
+
+
+async def ask(rig: Rig, sign: str) -> ChatCompletion:
+    async with AsyncOpenAI(base_url=f"http://127.0.0.1:{rig.port}/v1", api_key="any", max_retries=0) as client:
+        return await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": sign * LONG}])
+
+
+async def test_requests_wait_until_the_engine_can_start_them(gateway: MakeGateway) -> None:
+    async with saturated(gateway) as (rig, first):
+        waiting = [asyncio.ensure_future(ask(rig, sign)) for sign in "bc"]
+        await until(lambda: len(rig.desk.admission) == 2)
+        answers = await asyncio.gather(first, *waiting)
+        assert all(answer.choices for answer in answers)
+        assert len(rig.desk.admission) == 0
+
+
+async def test_a_client_that_leaves_waits_no_longer(gateway: MakeGateway) -> None:
+    async with saturated(gateway) as (rig, _):
+        leaving = asyncio.ensure_future(ask(rig, "b"))
+        await until(lambda: len(rig.desk.admission) == 1)
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+        await until(lambda: len(rig.desk.admission) == 0)
+
+
+async def test_a_full_line_is_told_in_the_clients_own_words_with_when_to_try_again(gateway: MakeGateway) -> None:
+    async with saturated(gateway) as (rig, _):
+        rig.desk.admission.reconfigure(replace(AdmissionRules(), waiting_max=1))
+        waiting = asyncio.ensure_future(ask(rig, "b"))
+        await until(lambda: len(rig.desk.admission) == 1)
+        with pytest.raises(openai.RateLimitError, match="saturated: 1 requests wait already") as refused:
+            await ask(rig, "c")
+        assert int(refused.value.response.headers["retry-after"]) > 1
+        async with AsyncAnthropic(base_url=f"http://127.0.0.1:{rig.port}", api_key="any", max_retries=0) as client:
+            with pytest.raises(anthropic.RateLimitError, match="saturated: ") as refused_there:
+                await client.messages.create(
+                    model=MODEL, max_tokens=5, messages=[{"role": "user", "content": "d" * LONG}]
+                )
+        assert int(refused_there.value.response.headers["retry-after"]) > 1
+        await waiting
