@@ -105,8 +105,8 @@ def _described(provider: Json) -> Iterable[str]:
 
 def _entries(args: argparse.Namespace) -> Mapping[str, Mapping[str, str]]:
     """What the flags give, secrets read from where they are."""
-    secrets = {key: _from_variable(variable or key) for key, variable in map(_pair, args.credential_env)}
-    secrets |= {key: _from_file(path) for key, path in map(_full_pair, args.credential_file)}
+    secrets = {key: _from_variable(key, variable) for key, variable in map(_pair, args.credential_env)}
+    secrets |= {key: _from_file(key, path) for key, path in map(_full_pair, args.credential_file)}
     secrets |= {key: getpass.getpass(f"{key}: ") for key in args.credential_prompt}
     return {
         "credentials": secrets,
@@ -127,16 +127,18 @@ def _full_pair(text: str) -> tuple[str, str]:
     return _pair(text)
 
 
-def _from_variable(name: str) -> str:
-    value = process_environment().get(name)
+def _from_variable(key: str, variable: str) -> str:
+    """What was given as the variable's name may be the secret itself, so it is not repeated; nor is a file's."""
+    value = process_environment().get(variable or key)
     if value is None:
-        raise Refused("USAGE", f"{name} is not set in the environment")
+        wanted = f"the variable given for {key}" if variable else "a variable given to --credential-env"
+        raise Refused("USAGE", f"{wanted} is not set in the environment; write KEY=VARIABLE, not the credential")
     return value
 
 
-def _from_file(path: str) -> str:
+def _from_file(key: str, path: str) -> str:
     try:
         with Path(path).open("rb") as file:
             return file.read(FILE_BYTES_MAX + 1).decode("utf-8", "replace").rstrip("\r\n")
     except OSError as error:
-        raise Refused("USAGE", f"{path} cannot be read: {error.strerror}") from None
+        raise Refused("USAGE", f"the file given for {key} cannot be read: {error.strerror}") from None

@@ -18,7 +18,8 @@ ROUTES_VARIABLE, ENDPOINT_VARIABLE = "OPENSHELL_INFERENCE_ROUTES", "OPENSHELL_EN
 EXAMPLE = """\
 Programs reach it as https://inference.local through HTTPS_PROXY and trust --ca-file, or plainly at --listen.
 Each flag has the variable of OpenShell's supervisor in its place: OPENSHELL_INFERENCE_ROUTES, OPENSHELL_ENDPOINT,
-OPENSHELL_SANDBOX_TOKEN or OPENSHELL_SANDBOX_TOKEN_FILE, OPENSHELL_TLS_CA, OPENSHELL_TLS_CERT and OPENSHELL_TLS_KEY.
+OPENSHELL_SANDBOX_TOKEN or OPENSHELL_SANDBOX_TOKEN_FILE, OPENSHELL_TLS_CA, OPENSHELL_TLS_CERT and OPENSHELL_TLS_KEY,
+OPENSHELL_GATEWAY_TLS_SERVER_NAME. Without OPENSHELL_TLS_CA an https:// endpoint is checked by this machine's authorities.
 
 examples:
   kinference sandbox-router --endpoint http://127.0.0.1:50051 --ca-file ca.pem
@@ -37,7 +38,7 @@ def add(verbs: Verbs) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--routes", type=Path, metavar="FILE", help="YAML file of routes; wins over --endpoint")
-    parser.add_argument("--endpoint", metavar="URL", help="control plane: http://HOST:PORT, or https:// with mTLS")
+    parser.add_argument("--endpoint", metavar="URL", help="control plane: http://HOST:PORT or https://HOST:PORT")
     parser.add_argument("--listen", type=_address, default=HostPort("127.0.0.1", 8321), metavar="HOST:PORT")
     parser.add_argument("--proxy", type=_address, default=HostPort("127.0.0.1", 3128), metavar="HOST:PORT")
     parser.add_argument("--ca-file", type=Path, metavar="PATH", help="write the certificate to trust there")

@@ -11,6 +11,9 @@ from kinference.control.scope import EVERYONE, Scope, read_key
 from kinference.control.store.base import Kind, Row, Store
 from kinference.control.store.sealing import Sealed
 
+DAMAGED = "damaged record"
+"""In the place of the type of a provider whose row cannot be understood."""
+
 
 class ProviderBody(msgspec.Struct, frozen=True):
     """What is stored of a provider. A credential is sealed, or the text of a reference to where it is."""
@@ -67,7 +70,8 @@ class Catalogue:
         return None if row is None else _provider(row)
 
     async def providers(self) -> Sequence[Provider]:
-        return [_provider(row) for row in await self._store.rows(Kind.PROVIDER)]
+        """All, so that no damaged one hides the others: such a one has nothing but its name and the type DAMAGED."""
+        return [_provider_or_damaged(row) for row in await self._store.rows(Kind.PROVIDER)]
 
     async def write_provider(self, provider: Provider) -> int:
         """Store it over the version that it was read with (0: it must be new). Raises Overtaken."""
@@ -84,7 +88,8 @@ class Catalogue:
         return None if row is None else _route(row)
 
     async def routes(self) -> Sequence[Route]:
-        return [_route(row) for row in await self._store.rows(Kind.ROUTE)]
+        """All; a damaged one has no model."""
+        return [_route_or_damaged(row) for row in await self._store.rows(Kind.ROUTE)]
 
     async def write_route(self, route: Route, expected: int | None = None) -> int:
         """Store it over whatever version there is, or over the one expected. Raises Referred without its provider."""
@@ -114,6 +119,13 @@ def _provider(row: Row) -> Provider:
     return Provider(row.name, body.type, body.credentials, body.config, row.version)
 
 
+def _provider_or_damaged(row: Row) -> Provider:
+    try:
+        return _provider(row)
+    except StoreFailed:
+        return Provider(row.name, DAMAGED, {}, {}, row.version)
+
+
 def _route(row: Row) -> Route:
     try:
         body = msgspec.json.decode(row.body, type=RouteBody)
@@ -121,3 +133,11 @@ def _route(row: Row) -> Route:
         raise StoreFailed(f"the stored route {row.name!r} cannot be understood") from error
     scope, name = read_key(row.name)
     return Route(name, row.provider or "", body.model_id, body.timeout_secs, row.version, scope)
+
+
+def _route_or_damaged(row: Row) -> Route:
+    try:
+        return _route(row)
+    except StoreFailed:
+        scope, name = read_key(row.name)
+        return Route(name, row.provider or "", "", 0, row.version, scope)

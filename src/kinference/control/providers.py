@@ -10,7 +10,7 @@ from kinference.control.errors import StoreFailed, Unmet
 from kinference.control.provider_types import TYPES, Auth, Family, ProviderType, type_named
 from kinference.control.store.sealing import Sealed
 from kinference.control.vertex import check_path_model, first, vertex_route
-from kinference.errors import InvalidArgument
+from kinference.errors import InvalidArgument, KinferenceError
 from kinference.shapes.hosts import region_of
 from kinference.wire.sigv4 import AwsKeys
 
@@ -81,13 +81,13 @@ def place_of(provider_name: str, key: str) -> str:
 def _credential(provider: Provider, kind: ProviderType, reveal: Reveal) -> str:
     """The first preferred key that has a value, else the first of all in the alphabet, where the type allows it."""
     others = sorted(set(provider.credentials) - set(kind.credential_keys)) if kind.any_credential else []
-    trouble: StoreFailed | Unmet | None = None
+    trouble: KinferenceError | None = None
     for key in (*kind.credential_keys, *others):
         if key not in provider.credentials:
             continue
         try:
-            secret = reveal(provider.credentials[key], place_of(provider.name, key))
-        except (StoreFailed, Unmet) as error:
+            secret = _revealed(provider, key, reveal)
+        except (InvalidArgument, StoreFailed, Unmet) as error:
             trouble = trouble or error
             continue
         if secret.strip():
@@ -98,6 +98,15 @@ def _credential(provider: Provider, kind: ProviderType, reveal: Reveal) -> str:
         wanted = f"; set {kind.credential_keys[0]}" if kind.credential_keys else ""
         raise InvalidArgument(f"provider '{provider.name}' has no usable API key credential{wanted}")
     return ""
+
+
+def _revealed(provider: Provider, key: str, reveal: Reveal) -> str:
+    """A credential that can be sent: what a reference leads to was never looked at before."""
+    place = place_of(provider.name, key)
+    secret = reveal(provider.credentials[key], place)
+    if re.fullmatch(r"[ -~]*", secret.strip()) is None:
+        raise InvalidArgument(f"{place} holds characters that no HTTP header may")
+    return secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +133,7 @@ def resolve_aws(provider: Provider, reveal: Reveal) -> AwsRecord:
     base_url = base_url or f"https://bedrock-runtime.{region}.amazonaws.com"
 
     def secret(key: str) -> str:
-        held = provider.credentials.get(key)
-        return "" if held is None else reveal(held, place_of(provider.name, key)).strip()
+        return _revealed(provider, key, reveal).strip() if key in provider.credentials else ""
 
     if bearer := secret(AWS_BEARER_KEY):
         return AwsRecord(base_url, bearer)

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from kinference.config.values import DEFAULT_WORKSPACE
@@ -120,13 +120,19 @@ class Routes:
         self._check_workspace(scope)
         name = canonical_name(route_name, allows_extra=allows_extra)
         deleted = await self._catalogue.delete_route(name, scope)
+        self._told.pop(scope.key(name), None)
         self._parts.metrics.gauge(CONTROL_LEFT_OUT, 0, scope.key(name))
         _AUDIT.info("route deleted", extra={"actor": actor, "route": scope.key(name), "existed": deleted})
         return deleted
 
-    async def examined(self) -> Sequence[tuple[Route, BundledRoute | LeftOut]]:
-        """Every route of every scope by its key, as stored and as it resolves now; what does not is told of."""
-        routes = await self._catalogue.routes()
+    async def examined(self, scope: Scope | None = None) -> Sequence[tuple[Route, BundledRoute | LeftOut]]:
+        """Every route by its key, as stored and as it resolves now; what does not is told of.
+
+        With a scope only those that are for it: a sandbox that polls does not cost what all the others have.
+        """
+        stored = await self._catalogue.routes()
+        self._forget({route.key for route in stored})
+        routes = [route for route in stored if scope is None or route.scope.covers(scope)]
         providers = {provider.name: provider for provider in await self._catalogue.providers()} if routes else {}
         found = [(route, await self._bundled(route, providers)) for route in routes]
         for route, each in found:
@@ -138,7 +144,7 @@ class Routes:
 
         A route that cannot be resolved is left out, and takes no other down with it.
         """
-        found = [pair for pair in await self.examined() if pair[0].scope.covers(scope)]
+        found = await self.examined(scope)
         nearest = {route.name: (route, each) for route, each in sorted(found, key=lambda pair: pair[0].scope.sandbox)}
         in_order = [each for _, each in sorted(nearest.values(), key=lambda pair: _place(pair[0]))]
         return Bundle(
@@ -157,6 +163,8 @@ class Routes:
 
     async def _bundled(self, route: Route, providers: dict[str, Provider]) -> BundledRoute | LeftOut:
         provider = providers.get(route.provider_name)
+        if not route.provider_name.strip() or not route.model_id.strip():
+            return LeftOut(route.name, "it is stored without its provider or model; set it again")
         if provider is None:
             return LeftOut(route.name, f"its provider '{route.provider_name}' was not found")
         try:
@@ -172,6 +180,12 @@ class Routes:
         elif self._told.get(route.key) != each.reason:
             self._told[route.key] = each.reason
             _log.error("a route is left out of the bundle", extra={"route": route.key, "reason": each.reason})
+
+    def _forget(self, stored: Set[str]) -> None:
+        """Routes that are gone, whoever deleted them, are left out of nothing."""
+        for key in self._told.keys() - stored:
+            del self._told[key]
+            self._parts.metrics.gauge(CONTROL_LEFT_OUT, 0, key)
 
     def _check_workspace(self, scope: Scope) -> None:
         """Raises Missing for a workspace that there is not."""

@@ -24,6 +24,7 @@ from kinference.wire.http_server import OwnHttpServer
 INTERVAL_VARIABLE = "OPENSHELL_ROUTE_REFRESH_INTERVAL_SECS"
 TOKEN_VARIABLE, TOKEN_FILE_VARIABLE = "OPENSHELL_SANDBOX_TOKEN", "OPENSHELL_SANDBOX_TOKEN_FILE"
 TLS_VARIABLES = ("OPENSHELL_TLS_CA", "OPENSHELL_TLS_KEY", "OPENSHELL_TLS_CERT")
+SERVER_NAME_VARIABLE = "OPENSHELL_GATEWAY_TLS_SERVER_NAME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,20 @@ def _channel(options: SandboxOptions) -> grpc.aio.Channel:
     target = target.rstrip("/")
     if scheme == "http":
         return grpc.aio.insecure_channel(target)
+    ca, key, certificate = (_content(name, options.variables.get(name)) for name in TLS_VARIABLES)
+    if (key is None) != (certificate is None):
+        raise ConfigError("endpoint", "half a certificate of our own", f"set both of {' and '.join(TLS_VARIABLES[1:])}")
+    server_name = options.variables.get(SERVER_NAME_VARIABLE)
+    names = (("grpc.ssl_target_name_override", server_name),) if server_name else ()
+    return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(ca, key, certificate), names)
+
+
+def _content(name: str, file: str | None) -> bytes | None:
+    """Without a variable: the authorities of this machine, and no certificate of our own."""
     try:
-        ca, key, certificate = (Path(options.variables[name]).read_bytes() for name in TLS_VARIABLES)
-    except (KeyError, OSError):
-        fix = f"set {', '.join(TLS_VARIABLES)} to readable files, or use http://"
-        raise ConfigError("endpoint", f"{scheme}:// needs a certificate", fix) from None
-    return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(ca, key, certificate))
+        return Path(file).read_bytes() if file else None
+    except OSError as error:
+        raise ConfigError(name, f"{file} cannot be read: {error.strerror}", "set it to a readable file") from None
 
 
 def _token(environ: Mapping[str, str]) -> str:

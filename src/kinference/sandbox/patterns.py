@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,13 @@ PATTERNS = (
     Pattern("POST", re.compile(r"/v1/embeddings"), "openai_embeddings", is_buffered=True),
     Pattern("POST", re.compile(r"/model/[^/]+/invoke"), "aws_bedrock_invoke", is_buffered=True),
 )
-_ASTRAY = re.compile(r"/\.{1,2}(/|$)|//|\\|%2e|%2f|%5c|[\x00-\x20\x7f]", re.IGNORECASE)
-"""What could make the far end read another path than we did."""
+_ASTRAY = re.compile(r"/\.{1,2}(/|$)|//|[^A-Za-z0-9._~!$&'()*+,:=@/-]")
+"""What could make the far end read another path than we did: steps upwards, parameters, a second encoding."""
 
 
 def pattern_of(method: str, path: str) -> Pattern | None:
     """The kind of a request by its method and its path without query; None for what is not inference."""
-    if _ASTRAY.search(path):
+    if _ASTRAY.search(unquote(path)):
         return None
     wanted = method.upper()
     return next((each for each in PATTERNS if each.method == wanted and each.path.fullmatch(path)), None)

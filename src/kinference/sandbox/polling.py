@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -48,6 +49,8 @@ class BundleClient:
     async def fetch(self) -> FetchedBundle:
         """Raises NoBundle."""
         token = self._token()
+        if re.fullmatch(r"[!-~]*", token) is None:
+            raise NoBundle("the token holds characters that no token has; is its file the right one?")
         metadata = (("authorization", f"Bearer {token}"),) if token else ()
         try:
             bundle = await self._call(inference_pb2.GetInferenceBundleRequest(), metadata=metadata, timeout=DEADLINE)

@@ -61,4 +61,5 @@ class SandboxTokens:
         if isinstance(expires, bool) or not isinstance(expires, int | float) or not isinstance(begins, int | float):
             return False
         now = self._wall()
-        return (expires == 0 or now < expires + LEEWAY) and begins <= now + LEEWAY
+        # Sums with our own numbers only: theirs may be integers that no float holds.
+        return (expires == 0 or now - LEEWAY < expires) and begins <= now + LEEWAY

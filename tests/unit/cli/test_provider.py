@@ -79,8 +79,15 @@ def test_without_a_name_it_gets_one(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("create", "--type", "openai", "--credential-env", "NOT_SET_ANYWHERE"), "NOT_SET_ANYWHERE is not set"),
-        (("create", "--type", "openai", "--credential-file", "K=nowhere/key"), "nowhere/key cannot be read"),
+        (("create", "--type", "openai", "--credential-env", "K=sk-secret"), "variable given for K is not set"),
+        (
+            ("create", "--type", "openai", "--credential-env", "sk-secret"),
+            "a variable given to --credential-env is not",
+        ),
+        (
+            ("create", "--type", "openai", "--credential-file", "K=sk-secret"),
+            "file given for K cannot be read: No such",
+        ),
         (("create", "--type", "openai", "--credential-file", "sk-secret"), "has no equals sign"),
         (("create", "--type", "openai", "--config", "OPENAI_API_KEY=sk-secret"), "looks like a secret"),
         (("get", "gone"), "provider 'gone' not found"),

@@ -1,6 +1,6 @@
 import pytest
 
-from kinference.control.catalogue import Catalogue, Provider, Route
+from kinference.control.catalogue import DAMAGED, Catalogue, Provider, Route
 from kinference.control.errors import Overtaken, StoreFailed
 from kinference.control.store.base import Kind, Row
 from kinference.control.store.sealing import Sealed
@@ -40,3 +40,11 @@ async def test_a_row_that_cannot_be_understood_is_told_so(catalogue: Catalogue, 
     await store.write(Row(kind, "x", b'{"type": 1}'))
     with pytest.raises(StoreFailed, match=rf"stored {kind.value} 'x' cannot be understood"):
         await (catalogue.provider("x") if kind is Kind.PROVIDER else catalogue.route("x"))
+
+
+async def test_a_row_that_cannot_be_understood_hides_no_other(catalogue: Catalogue, store: SqliteStore) -> None:
+    for kind in Kind:
+        await store.write(Row(kind, "x", b"\xff"))
+    await catalogue.write_provider(PROVIDER)
+    assert [(each.name, each.type) for each in await catalogue.providers()] == [("p", "openai"), ("x", DAMAGED)]
+    assert [(each.key, each.model_id) for each in await catalogue.routes()] == [("x", "")]

@@ -75,6 +75,15 @@ def test_a_credential_that_cannot_be_read_is_told_so() -> None:
         resolve(record(credentials={"A": "!"}), "m", reveal)
 
 
+@pytest.mark.parametrize("kind", ["openai", "aws-bedrock"])
+@pytest.mark.parametrize("secret", ["sk-1\nx-admin: yes", "sk\x00-1", "sk-\u00e9", "sk-1\x7f"])
+def test_a_credential_that_no_header_may_hold_is_refused_unsaid(kind: str, secret: str) -> None:
+    asked = record(kind, {"OPENAI_API_KEY": secret, "AWS_BEARER_TOKEN_BEDROCK": secret}, AWS_REGION="us-east-1")
+    with pytest.raises(InvalidArgument, match="holds characters that no HTTP header may") as refused:
+        resolve_aws(asked, reveal) if kind == "aws-bedrock" else resolve(asked, "m", reveal)
+    assert "sk" not in str(refused.value).replace("OPENAI_API_KEY", "")
+
+
 def test_f7_a_type_that_cannot_serve_is_refused_with_those_that_can() -> None:
     with pytest.raises(InvalidArgument, match=r"unsupported type 'claude' .*supported: openai, anthropic, nvidia"):
         resolve(record("claude"), "m", reveal)

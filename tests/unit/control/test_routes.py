@@ -222,7 +222,42 @@ async def test_a_route_stored_without_its_provider_is_a_precondition_and_left_ou
     await store.write(Row(Kind.ROUTE, "inference.local", b'{"model_id": "m", "timeout_secs": 0}'))
     with pytest.raises(Unmet, match="set it again"):
         await routes.get("")
-    assert "was not found" in (await routes.bundle()).left_out[0].reason
+    assert "without its provider" in (await routes.bundle()).left_out[0].reason
+
+
+async def test_a_damaged_record_takes_only_its_own_routes_out(routes: Routes, store: SqliteStore) -> None:
+    await routes.set(WANTED, "test")
+    await store.write(Row(Kind.PROVIDER, "torn", b'{"type": '))
+    await store.write(Row(Kind.ROUTE, "further", b'{"model_id": "m", "timeout_secs": 0}', "torn"))
+    await store.write(Row(Kind.ROUTE, "other", b"\xff", "p"))
+    bundle = await routes.bundle()
+    assert [each.name for each in bundle.routes] == ["inference.local"]
+    reasons = {each.name: each.reason for each in bundle.left_out}
+    assert "damaged record" in reasons["further"]
+    assert "set it again" in reasons["other"]
+
+
+async def test_a_broken_route_that_another_replica_deletes_is_left_out_no_longer(
+    routes: Routes, registry: Registry, catalogue: Catalogue, metrics: Metrics
+) -> None:
+    await routes.set(WANTED, "test")
+    await registry.update("p", ProviderChange(credentials={"OPENAI_API_KEY": ""}), "test")
+    await routes.bundle()
+    assert b'kinference_control_routes_left_out{route="inference.local"} 1.0' in metrics.exposition()
+    await catalogue.delete_route("inference.local")
+    await routes.bundle()
+    assert b'kinference_control_routes_left_out{route="inference.local"} 0.0' in metrics.exposition()
+
+
+async def test_a_sandbox_that_polls_has_no_secret_of_another_workspace_opened(
+    routes: Routes, registry: Registry, metrics: Metrics
+) -> None:
+    await routes.set(WANTED, "test")
+    await registry.update("p", ProviderChange(credentials={"OPENAI_API_KEY": ""}), "test")
+    await routes.bundle(Scope("team-a", "box"))
+    assert b"routes_left_out{" not in metrics.exposition()
+    await routes.examined()
+    assert b'routes_left_out{route="inference.local"} 1.0' in metrics.exposition()
 
 
 async def test_every_change_is_in_the_audit_log_without_a_secret(

@@ -58,8 +58,20 @@ async def test_a_taken_port_is_told(file: Path) -> None:
                 pass
 
 
-async def test_https_needs_the_three_files(tmp_path: Path) -> None:
-    environ = {"OPENSHELL_TLS_CA": str(tmp_path / "nowhere")}
-    with pytest.raises(ConfigError, match="OPENSHELL_TLS_CERT"):
+@pytest.mark.parametrize(
+    ("variable", "problem"),
+    [("OPENSHELL_TLS_CA", "nowhere cannot be read: No such file"), ("OPENSHELL_TLS_CERT", "nowhere cannot be read")],
+)
+async def test_a_file_of_tls_that_cannot_be_read_is_named(variable: str, problem: str, tmp_path: Path) -> None:
+    environ = {variable: str(tmp_path / "nowhere")}
+    with pytest.raises(ConfigError, match=f"{variable}.*{problem}"):
+        async with sandbox_router(SandboxOptions(ANY, ANY, environ, None, "https://127.0.0.1:1")):
+            pass
+
+
+async def test_a_certificate_without_its_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cert").write_text("x")
+    environ = {"OPENSHELL_TLS_CERT": str(tmp_path / "cert")}
+    with pytest.raises(ConfigError, match="set both of OPENSHELL_TLS_KEY and OPENSHELL_TLS_CERT"):
         async with sandbox_router(SandboxOptions(ANY, ANY, environ, None, "https://127.0.0.1:1")):
             pass

@@ -108,6 +108,14 @@ async def test_a_bundle_is_fetched_with_the_token_of_the_moment() -> None:
     assert seen == ["Bearer first", "Bearer second"]
 
 
+@pytest.mark.parametrize("token", ["two\nlines", "a b", "\u00e9", "nul\x00"])
+async def test_what_cannot_be_a_token_is_not_sent_and_ends_nothing(token: str) -> None:
+    async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
+        with pytest.raises(NoBundle, match="no token has") as told:
+            await BundleClient(channel, lambda: token).fetch()
+    assert token not in str(told.value)
+
+
 async def test_a_refusal_is_no_bundle() -> None:
     async def refuse(call: Call) -> None:
         raise RpcError(Status.PERMISSION_DENIED, "a user may not")
