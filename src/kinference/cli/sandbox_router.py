@@ -18,8 +18,8 @@ ROUTES_VARIABLE, ENDPOINT_VARIABLE = "OPENSHELL_INFERENCE_ROUTES", "OPENSHELL_EN
 EXAMPLE = """\
 Programs reach it as https://inference.local through HTTPS_PROXY and trust --ca-file, or plainly at --listen.
 Each flag has the variable of OpenShell's supervisor in its place: OPENSHELL_INFERENCE_ROUTES, OPENSHELL_ENDPOINT,
-OPENSHELL_SANDBOX_TOKEN or OPENSHELL_SANDBOX_TOKEN_FILE, OPENSHELL_TLS_CA, OPENSHELL_TLS_CERT and OPENSHELL_TLS_KEY,
-OPENSHELL_GATEWAY_TLS_SERVER_NAME. Without OPENSHELL_TLS_CA an https:// endpoint is checked by this machine's authorities.
+OPENSHELL_SANDBOX_TOKEN or OPENSHELL_SANDBOX_TOKEN_FILE, OPENSHELL_TLS_CA (absent: this machine's authorities),
+OPENSHELL_TLS_CERT with OPENSHELL_TLS_KEY where a certificate is asked for, OPENSHELL_GATEWAY_TLS_SERVER_NAME.
 
 examples:
   kinference sandbox-router --endpoint http://127.0.0.1:50051 --ca-file ca.pem

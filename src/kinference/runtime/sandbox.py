@@ -64,12 +64,19 @@ async def sandbox_router(options: SandboxOptions) -> AsyncIterator[SandboxPorts]
         stack.callback(tunnels.close)
         ports = SandboxPorts(await _bound(plain.start, options.listen), await _bound(tunnels.start, options.proxy))
         if options.ca_file is not None:
-            options.ca_file.write_bytes(authority.pem())
+            _write(options.ca_file, authority.pem())
         if options.routes_file is None:
             poller = await _poller(options, table, stack)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.callback(group.create_task(poller.run()).cancel)
         yield ports
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise ConfigError("ca-file", f"{file} cannot be written: {error.strerror}", "check the folder") from None
 
 
 async def _bound(start: Callable[[str, int], Awaitable[int]], address: HostPort) -> int:

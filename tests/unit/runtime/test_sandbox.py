@@ -50,6 +50,12 @@ async def test_without_a_control_plane_it_starts_and_says_so() -> None:
         assert (await asked(ports.listen))[0] == 503
 
 
+async def test_a_certificate_that_cannot_be_written_is_told(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="ca.pem cannot be written"):
+        async with sandbox_router(SandboxOptions(ANY, ANY, {}, file, "", tmp_path / "nowhere" / "ca.pem")):
+            pass
+
+
 async def test_a_taken_port_is_told(file: Path) -> None:
     async with sandbox_router(SandboxOptions(ANY, ANY, {}, file)) as ports:
         taken = HostPort("127.0.0.1", ports.proxy)
