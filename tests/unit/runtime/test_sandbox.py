@@ -51,7 +51,7 @@ async def test_without_a_control_plane_it_starts_and_says_so() -> None:
 
 
 async def test_a_certificate_that_cannot_be_written_is_told(file: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="ca.pem cannot be written"):
+    with pytest.raises(ConfigError, match=r"ca\.pem cannot be written"):
         async with sandbox_router(SandboxOptions(ANY, ANY, {}, file, "", tmp_path / "nowhere" / "ca.pem")):
             pass
 
