@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
 import grpc
@@ -46,9 +46,12 @@ Answer = TypeVar("Answer", bound=Message)
 class RemotePicker:
     """One channel to one picker: the contract wants every call of a request at the same instance."""
 
-    def __init__(self, channel: grpc.aio.Channel, token: str = "", chunk_max_bytes: int = 1024 * 1024) -> None:
+    def __init__(
+        self, channel: grpc.aio.Channel, token: Callable[[], str] = str, chunk_max_bytes: int = 1024 * 1024
+    ) -> None:
+        """`token` is asked before each call, since it may have been replaced; `str` gives none."""
         self._channel, self._chunk_max_bytes = channel, chunk_max_bytes
-        self._credential = (("authorization", f"Bearer {token}"),) if token else ()
+        self._token = token
         self._push = channel.stream_unary(
             f"/{SERVICE}/PushBody",
             request_serializer=pb.BodyChunk.SerializeToString,
@@ -67,6 +70,11 @@ class RemotePicker:
     def is_connected(self) -> bool:
         """Whether the picker could be asked now; asking makes an idle channel connect."""
         return self._channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
+
+    @property
+    def _credential(self) -> caller.Fields:
+        token = self._token()
+        return (("authorization", f"Bearer {token}"),) if token else ()
 
     async def push_body(self, chunks: AsyncIterator[bytes], metadata: PushMetadata) -> PushedBody:
         """Whatever ends it before the last chunk resets the call, so that no part of a body is ever picked on."""

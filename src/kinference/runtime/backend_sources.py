@@ -9,7 +9,7 @@ from kinference.control.catalogue import Catalogue
 from kinference.control.errors import StoreFailed, Unmet
 from kinference.control.routes import Routes
 from kinference.errors import InvalidArgument
-from kinference.runtime.followed_backends import Place, Resolver, Unresolved
+from kinference.runtime.followed_backends import Gone, Place, Resolver, Unresolved
 from kinference.sandbox.polling import FetchedBundle, NoBundle
 from kinference.vocabulary import Api
 
@@ -50,8 +50,10 @@ def _in_bundle(bundle: Bundle, name: str) -> Place:
     for route in bundle.routes:
         if route.name == name:
             return Place(route.base_url, route.api_key)
-    reason = next((each.reason for each in bundle.left_out if each.name == name), None)
-    raise Unresolved(reason or f"route '{name}' is not set; set it with: kinference route set --route {name}")
+    for each in bundle.left_out:
+        if each.name == name:
+            raise Unresolved(each.reason)
+    raise Gone(f"route '{name}' is not set; set it with: kinference route set --route {name}")
 
 
 class BundleSource:
@@ -73,7 +75,7 @@ class BundleSource:
                 raise Unresolved("records stay with the control plane, which is another process; name a route instead")
             place = places.get(backend.route)
             if place is None:
-                raise Unresolved(f"route '{backend.route}' is not in the bundle that this process is given")
+                raise Gone(f"route '{backend.route}' is not in the bundle that this process is given")
             return place
 
         return resolve

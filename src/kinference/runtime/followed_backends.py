@@ -25,6 +25,10 @@ class Unresolved(Exception):
     """Where a backend is cannot be told; the message says why and holds no secret."""
 
 
+class Gone(Unresolved):
+    """It was unset on purpose, or the control plane no longer gives it out: what was known is not to be used."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a backend is at a moment."""
@@ -119,7 +123,7 @@ class FollowedBackends:
             place = await resolver(backend)
         except Unresolved as error:
             troubles[backend.ref] = str(error)
-            return self._resolved.get(backend.ref)
+            return None if isinstance(error, Gone) else self._resolved.get(backend.ref)
         base_url = root_of(place.base_url) if backend.api in _VERTEX else place.base_url
         return BackendRoute(backend.ref, base_url, place.api_key.strip(), backend.api, place.aws)
 

@@ -14,7 +14,7 @@ from kinference.runtime.backend_sources import BundleSource
 from kinference.runtime.build import Parts
 from kinference.runtime.control import Control, control_plane
 from kinference.runtime.followed_backends import FollowedBackends
-from kinference.runtime.planes import Plane, channel_to
+from kinference.runtime.planes import PeerTokens, Plane, channel_to
 from kinference.sandbox.polling import BundleClient, FetchedBundle, NoBundle
 
 
@@ -27,6 +27,7 @@ class Links:
     backends: FollowedBackends
     control: Control | None
     """None where another process keeps the records."""
+    tokens: PeerTokens
     trouble: Callable[[], str | None]
     """What keeps another process from being asked, as far as that is known now."""
 
@@ -36,21 +37,21 @@ async def link(
 ) -> Links:
     """Reach every plane that those of this process need. Raises ConfigError when it is not said where one is."""
     check_reach(config, planes)
-    control = None
+    control, tokens = None, PeerTokens(config.planes)
     if Plane.CONTROL in planes:
         plane = control_plane(config, environ, parts.clock, parts.metrics, parts.access)
         control = await stack.enter_async_context(plane)
-    backends = control.backends if control is not None else await _followed(config, stack)
+    backends = control.backends if control is not None else await _followed(config, tokens, stack)
     backends.configure(config)
     await backends.refresh()
     peer = config.planes.picker
     if peer is None or Plane.PICKER in planes or Plane.GATEWAY not in planes:
-        return Links(planes, InProcessPicker(parts.desk), backends, control, lambda: None)
+        return Links(planes, InProcessPicker(parts.desk), backends, control, tokens, lambda: None)
     channel = await stack.enter_async_context(channel_to(peer, "planes.picker"))
-    remote = RemotePicker(channel, peer.token.reveal() if peer.token else "", config.limits.chunk_max_bytes)
+    remote = RemotePicker(channel, tokens.picker, config.limits.chunk_max_bytes)
     apart = await stack.enter_async_context(PickerApart(remote))
     trouble = f"the picker at {peer.url} does not answer; is it up, and planes.picker right?"
-    return Links(planes, apart, backends, control, lambda: None if remote.is_connected else trouble)
+    return Links(planes, apart, backends, control, tokens, lambda: None if remote.is_connected else trouble)
 
 
 def check_reach(config: Config, planes: frozenset[Plane]) -> None:
@@ -70,13 +71,12 @@ def check_reach(config: Config, planes: frozenset[Plane]) -> None:
             raise ConfigError("planes.control", f"backends[{place}] follows a route of a control plane", fix)
 
 
-async def _followed(config: Config, stack: AsyncExitStack) -> FollowedBackends:
+async def _followed(config: Config, tokens: PeerTokens, stack: AsyncExitStack) -> FollowedBackends:
     peer = config.planes.control
     if peer is None:
         return FollowedBackends(BundleSource(_nowhere))
     channel = await stack.enter_async_context(channel_to(peer, "planes.control"))
-    token = peer.token.reveal() if peer.token else ""
-    return FollowedBackends(BundleSource(BundleClient(channel, lambda: token).fetch))
+    return FollowedBackends(BundleSource(BundleClient(channel, tokens.control).fetch))
 
 
 async def _nowhere() -> FetchedBundle:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import grpc
 
-from kinference.config.schema import Peer
+from kinference.config.schema import Peer, Planes
 from kinference.errors import ConfigError
 
 KEEPALIVE = (
@@ -27,6 +27,27 @@ class Plane(Enum):
 
 
 ALL = frozenset(Plane)
+
+
+class PeerTokens:
+    """What other planes know us by, as the configuration has it now: a token may be replaced while we run."""
+
+    def __init__(self, planes: Planes) -> None:
+        self.replace(planes)
+
+    def replace(self, planes: Planes) -> None:
+        """From now on these are our tokens."""
+        self._planes = planes
+
+    def picker(self) -> str:
+        return _token(self._planes.picker)
+
+    def control(self) -> str:
+        return _token(self._planes.control)
+
+
+def _token(peer: Peer | None) -> str:
+    return peer.token.reveal() if peer is not None and peer.token is not None else ""
 
 
 @asynccontextmanager

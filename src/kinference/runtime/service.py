@@ -5,12 +5,13 @@ import logging
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from kinference.config.env import PREFIX, process_environment
-from kinference.config.schema import Config
+from kinference.config.schema import Config, Peer
 from kinference.config.values import HostPort
 from kinference.control.errors import StoreFailed
 from kinference.errors import ConfigError
@@ -113,12 +114,13 @@ class Service:
 
     def apply(self, config: Config) -> None:
         """Take over a new configuration between two requests. Addresses and limits are for the next start."""
-        now, then = ((each.listen, each.limits, each.control) for each in (self.config, config))
+        now, then = ((each.listen, each.limits, each.control, _places(each)) for each in (self.config, config))
         if now != then:
-            _log.warning("listen, limits or control have changed: they take effect at the next start")
+            _log.warning("listen, limits, control or planes have changed: they take effect at the next start")
         apply(config, self._parts.router, self._parts.fleet, self._links.backends.resolved)
         self._parts.desk.admission.reconfigure(admission_rules(config))
         self.config = config
+        self._links.tokens.replace(config.planes)
         self._count_money()
         self._parts.access.replace(*access_credentials(config, self._parts.clock.wall))
         self._gateway = build_gateway(config, self._parts, self._links.picker, self._links.backends)
@@ -139,6 +141,12 @@ class Service:
         if servers.rpc is not None:
             await servers.rpc.drain(0)
         await servers.admin.drain(0)
+
+
+def _places(config: Config) -> list[Peer | None]:
+    """Where other planes are; a token of theirs is taken over at once."""
+    peers = (config.planes.picker, config.planes.control)
+    return [None if peer is None else replace(peer, token=None) for peer in peers]
 
 
 @contextmanager

@@ -40,6 +40,12 @@ async def test_a_route_of_the_same_process_is_followed(control: Control, caplog:
     found = control.backends.get(REF)
     assert found is not None
     assert (found.base_url, found.api_key) == ("https://a.test", "sk-1")
+    await control.registry.update("p", ProviderChange(credentials={"ANTHROPIC_API_KEY": ""}), "test")
+    await control.backends.refresh()
+    assert control.backends.get(REF) == found
+    await control.routes.delete("claude", "test", allows_extra=True)
+    await control.backends.refresh()
+    assert control.backends.get(REF) is None
 
 
 async def test_a_bundle_of_another_process_is_followed_and_its_last_good_kept(
@@ -62,6 +68,20 @@ async def test_a_bundle_of_another_process_is_followed_and_its_last_good_kept(
     assert [record.getMessage() for record in caplog.records] == [
         "backends cannot be resolved, the last known stay in use: UNAVAILABLE: gone"
     ]
+
+
+async def test_a_route_that_is_no_longer_in_the_bundle_is_used_no_longer() -> None:
+    bundles = [FetchedBundle("2", ()), FetchedBundle("1", (ROUTE,))]
+
+    async def fetch() -> FetchedBundle:
+        return bundles.pop()
+
+    backends = FollowedBackends(BundleSource(fetch))
+    backends.configure(Config(backends=(BACKEND,)))
+    await backends.refresh()
+    assert backends.get(REF) is not None
+    await backends.refresh()
+    assert backends.get(REF) is None
 
 
 async def test_records_do_not_leave_the_process_that_keeps_them() -> None:

@@ -1,12 +1,13 @@
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
 import pytest
 
-from kinference.config.schema import Peer
-from kinference.config.values import Url
+from kinference.config.schema import Peer, Planes
+from kinference.config.values import Secret, Url
 from kinference.errors import ConfigError
-from kinference.runtime.planes import Plane, channel_to
+from kinference.runtime.planes import PeerTokens, Plane, channel_to
 
 
 async def test_a_plane_in_clear_text_is_connected_to_when_it_is_there() -> None:
@@ -23,6 +24,15 @@ async def test_a_file_that_cannot_be_read_is_named_by_its_key(tmp_path: Path) ->
     with pytest.raises(ConfigError, match=r"planes\.picker\.ca: .*none\.pem cannot be read"):
         async with channel_to(peer, "planes.picker"):
             pass
+
+
+def test_the_tokens_are_those_of_the_last_configuration() -> None:
+    peer = Peer(Url("http", "h", 1))
+    tokens = PeerTokens(Planes(replace(peer, token=Secret("${T}", "first")), peer))
+    assert (tokens.picker(), tokens.control()) == ("first", "")
+    tokens.replace(Planes(None, replace(peer, token=Secret("${T}", "second"))))
+    assert (tokens.picker(), tokens.control()) == ("", "second")
+    assert "second" not in repr(tokens)
 
 
 def test_planes_are_named_as_the_command_line_names_them() -> None:

@@ -7,16 +7,17 @@ import grpc
 import pytest
 
 from kinference.config.load import from_engines
-from kinference.config.schema import Backend, Config, Control, Listen, Routing
+from kinference.config.schema import Access, AccessToken, Backend, Config, Control, Listen, Peer, Planes, Routing
 from kinference.config.tenants import TenantLimits, TenantPolicy
-from kinference.config.values import HostPort, Name, StoreUrl
+from kinference.config.values import HostPort, Name, Secret, StoreUrl, Url
 from kinference.control.registry import ProviderChange
 from kinference.core.limits import Limits
 from kinference.core.prices import Price
 from kinference.errors import ConfigError
 from kinference.ports import UpstreamRequest
+from kinference.runtime.planes import Plane
 from kinference.runtime.service import Ports, running, write_ports
-from kinference.vocabulary import Api
+from kinference.vocabulary import Api, Role
 from kinference.wire.aiohttp_upstream import AiohttpUpstream
 
 ANY = HostPort("127.0.0.1", 0)
@@ -27,6 +28,16 @@ NOWHERE = replace(from_engines(["http://127.0.0.1:1"]), listen=FREE.listen)
 async def status(port: int, target: str) -> int:
     async with AiohttpUpstream() as upstream:
         answer = await upstream.send(UpstreamRequest("GET", f"http://127.0.0.1:{port}", target, ()))
+        await answer.close()
+        return answer.status
+
+
+async def chat_status(port: int) -> int:
+    async with AiohttpUpstream() as upstream:
+        body = b'{"model": "nobody-serves-this", "messages": [{"role": "user", "content": "hi"}]}'
+        fields = ((b"content-type", b"application/json"),)
+        asked = UpstreamRequest("POST", f"http://127.0.0.1:{port}", "/v1/chat/completions", fields, (body,))
+        answer = await upstream.send(asked)
         await answer.close()
         return answer.status
 
@@ -76,6 +87,24 @@ async def test_a_new_configuration_that_cannot_be_used_changes_nothing() -> None
             service.apply(replace(FREE, routing=Routing("round_robbin")))
         assert service.config is NOWHERE
         assert service.in_flight() == {"127.0.0.1:1": 0}
+
+
+async def test_a_replaced_token_is_shown_to_the_picker_with_the_next_request(caplog: pytest.LogCaptureFixture) -> None:
+    def asking(token: str) -> Config:
+        return replace(FREE, access=Access((AccessToken(Name("gateway"), Role.PICKER, Secret("${T}", token)),)))
+
+    async with running(asking("first"), planes=frozenset({Plane.PICKER})) as picker:
+        peer = Peer(Url("http", "127.0.0.1", picker.ports.picker), Secret("${T}", "first"))
+        apart = replace(FREE, planes=Planes(peer))
+        async with running(apart, planes=frozenset({Plane.GATEWAY})) as gateway:
+            assert await chat_status(gateway.ports.gateway) == 404
+            picker.apply(asking("second"))
+            assert await chat_status(gateway.ports.gateway) == 503
+            gateway.apply(replace(apart, planes=Planes(replace(peer, token=Secret("${T}", "second")))))
+            assert await chat_status(gateway.ports.gateway) == 404
+            assert "next start" not in caplog.text
+            gateway.apply(replace(apart, planes=Planes(replace(peer, url=Url("http", "elsewhere", 1)))))
+            assert "next start" in caplog.text
 
 
 def test_the_ports_file_is_json_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
