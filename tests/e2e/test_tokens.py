@@ -51,7 +51,7 @@ def test_a_caller_shows_its_token_and_the_file_may_change(tmp_path: Path) -> Non
             )
             assert call(served.picker, "--token-file", str(mesh)) == (0, "")
             assert call(served.picker, "--token-file", str(prometheus))[1].startswith(
-                "HTTP 502: a token of the role metrics"
+                "HTTP 502: a credential of the role metrics does not open this"
             )
             assert scrape(served.admin_url, "first-scrape-token") == 200
             prometheus.write_text("next-scrape-token\n")
