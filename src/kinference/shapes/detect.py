@@ -94,6 +94,8 @@ def parse(body: bytes, path: str = "") -> Parsed:
     if len(model) > MODEL_CHARS_MAX:
         raise BadBody(f"model: longer than {MODEL_CHARS_MAX} characters")
     api = api or _infer(fields)
+    if api is Api.GEMINI and given(fields.generateContentRequest):  # a question for its tokens may hold it whole
+        fields = decode(_BODY, bytes(fields.generateContentRequest))
     prompt = tuple(_prompt(api, fields))
     conversation = prompt[-1] if prompt else b""
     return Parsed(

@@ -22,6 +22,7 @@ class Body(msgspec.Struct):
     input: msgspec.Raw = ABSENT
 
     contents: msgspec.Raw = ABSENT
+    generateContentRequest: msgspec.Raw = ABSENT  # noqa: N815 - as the API spells it
 
     generationConfig: msgspec.Raw = ABSENT  # noqa: N815 - as the API spells it
 

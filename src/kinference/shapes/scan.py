@@ -127,8 +127,7 @@ def _has_more_than(count: int, byte: bytes, text: bytes) -> bool:
 
 def members(text: bytes) -> Iterator[Member]:
     """Walk an object's own members in order, duplicate keys included. Raises BadBody, also where there are too many."""
-    text = mend_surrogates(text)
-    values = decode(_OBJECT, text)
+    text, values = _object(text)
     position = text.index(b"{") + 1
     for _ in range(MEMBERS_MAX):
         token = _MEMBER.match(text, position)
@@ -142,6 +141,15 @@ def members(text: bytes) -> Iterator[Member]:
         yield Member(key, start, position)
     if _MEMBER.match(text, position):
         raise BadBody(f"an object has more than {MEMBERS_MAX} members; send fewer")
+
+
+def _object(text: bytes) -> tuple[bytes, dict[str, msgspec.Raw]]:
+    """The members by key, and the text that they are slices of: mended where it had to be, which few have."""
+    try:
+        return text, _OBJECT.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        mended = mend_surrogates(text)
+        return mended, decode(_OBJECT, mended)
 
 
 def _skip(text: bytes, start: int) -> int:

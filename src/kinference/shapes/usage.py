@@ -50,12 +50,13 @@ class _GeminiCounts(msgspec.Struct, rename="camel"):
     candidates_token_count: _Number | None = None
     thoughts_token_count: _Number | None = None
     cached_content_token_count: _Number | None = None
+    tool_use_prompt_token_count: _Number | None = None
 
     @property
     def counts(self) -> _Counts:
-        written = (self.candidates_token_count, self.thoughts_token_count)
+        written, prompt = (self.candidates_token_count, self.thoughts_token_count), self.prompt_token_count
         return _Counts(
-            prompt_tokens=self.prompt_token_count,
+            prompt_tokens=None if prompt is None else prompt + (self.tool_use_prompt_token_count or 0),
             completion_tokens=None if written == (None, None) else sum(count or 0 for count in written),
             prompt_tokens_details=_Details(self.cached_content_token_count),
         )

@@ -299,3 +299,11 @@ def test_geminis_path_names_the_model_and_the_stream() -> None:
     assert not parse(body, "/v1beta/models/g:generateContent").streaming
     with pytest.raises(BadBody, match="contents"):
         parse(b"{}", "/v1beta/models/g:generateContent")
+
+
+def test_a_question_for_tokens_may_hold_the_whole_request() -> None:
+    whole = b'{"generateContentRequest":{"model":"models/g","contents":[{"parts":[{"text":"hi"}]}]}}'
+    found = parse(whole, "/v1beta/models/g:countTokens")
+    assert (found.model, found.prompt) == ("g", (b'{"parts":[{"text":"hi"}]}',))
+    with pytest.raises(BadBody, match="contents"):
+        parse(b'{"generateContentRequest":{}}', "/v1beta/models/g:countTokens")

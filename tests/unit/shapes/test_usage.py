@@ -51,6 +51,11 @@ OPENAI = {"prompt_tokens": 11, "completion_tokens": 6, "total_tokens": 17}
         ),
         (Api.OPENAI_CHAT, answer(usage={"prompt_tokens": 11.0, "completion_tokens": 10**30}), Usage(11, TOKENS_MAX)),
         (Api.OPENAI_CHAT, answer(usage={"prompt_tokens": -5}), Usage(0)),
+        (
+            Api.GEMINI,
+            answer(usageMetadata={"promptTokenCount": 9, "toolUsePromptTokenCount": 4, "candidatesTokenCount": 2}),
+            Usage(13, 2),
+        ),
         (Api.OPENAI_CHAT, rb'{"choices":["\ud83d"],"usage":{"prompt_tokens":1}}', Usage(1)),
     ],
 )

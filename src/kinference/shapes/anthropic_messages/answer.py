@@ -34,9 +34,9 @@ def finish_of(reason: object) -> Finish:
     return _FINISHES.get(reason, Finish.STOP) if isinstance(reason, str) else Finish.STOP
 
 
-def reason_of(finish: Finish) -> str:
-    """What Messages calls it."""
-    return _REASONS[finish]
+def reason_of(finish: Finish, *, declines: bool = False) -> str:
+    """What Messages calls it: an answer that declines has no other end, however plainly it ended elsewhere."""
+    return _REASONS[Finish.REFUSAL if declines and finish is Finish.STOP else finish]
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def emit_answer(answer: Answer, frame: Frame) -> Json:
         "role": "assistant",
         "model": answer.model,
         "content": content or [{"type": "text", "text": ""}],
-        "stop_reason": reason_of(finish),
+        "stop_reason": reason_of(finish, declines=any(isinstance(block, Refusal) for block in answer.blocks)),
         "stop_sequence": answer.stop_sequence or None,
         "usage": usage_of(answer.counts),
     }

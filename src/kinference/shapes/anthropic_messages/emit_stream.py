@@ -48,6 +48,7 @@ class MessagesStreamEmitter:
         self._end = Finished(Finish.STOP)
         self._kind = ""  # of the open block; "" when none is
         self._blocks = 0
+        self._declines = False
 
     def text(self, text: str) -> bytes:
         """The event for one more piece of text."""
@@ -63,7 +64,8 @@ class MessagesStreamEmitter:
     def finish(self) -> bytes:
         """The open block's end, the reason, the usage and the end."""
         last = b"" if self._blocks else self._open("text", _EMPTY["text"])  # clients look at the first block
-        delta = {"stop_reason": reason_of(self._end.finish), "stop_sequence": self._end.stop_sequence or None}
+        reason = reason_of(self._end.finish, declines=self._declines)
+        delta = {"stop_reason": reason, "stop_sequence": self._end.stop_sequence or None}
         last += self._close()
         last += _event("message_delta", {"delta": delta, "usage": usage_of(self._counts)})
         return last + _event("message_stop", {})
@@ -79,6 +81,7 @@ class MessagesStreamEmitter:
     def _written(self, piece: Piece) -> bytes:
         match piece:
             case TextPiece() | RefusalPiece():
+                self._declines = self._declines or isinstance(piece, RefusalPiece)
                 return self._within("text") + self._delta({"type": "text_delta", "text": piece.text})
             case ArgumentsPiece():
                 return self._delta({"type": "input_json_delta", "partial_json": piece.text})

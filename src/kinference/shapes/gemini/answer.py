@@ -38,9 +38,9 @@ def finish_of(reason: object, *, calls: bool) -> Finish:
     return Finish.TOOLS if calls and finish is Finish.STOP else finish
 
 
-def reason_of(finish: Finish) -> str:
-    """What Gemini calls it."""
-    return _REASONS.get(finish, "STOP")
+def reason_of(finish: Finish, *, declines: bool = False) -> str:
+    """What Gemini calls it: an answer that declines has no other end, however plainly it ended elsewhere."""
+    return _REASONS.get(Finish.REFUSAL if declines and finish is Finish.STOP else finish, "STOP")
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -137,7 +137,8 @@ def _written(answer: Answer, index: int) -> Json:
     candidate: Json = {"content": {"role": "model", "parts": parts}, "index": index}
     logprobs = logprobs_of(answer.blocks)
     probable = {"logprobsResult": to_gemini(logprobs)} if logprobs else {}
-    return candidate | {"finishReason": reason_of(answer.finish)} | probable
+    declines = any(isinstance(block, Refusal) for block in answer.blocks)
+    return candidate | {"finishReason": reason_of(answer.finish, declines=declines)} | probable
 
 
 def response(parts: list[Json], reason: str | None) -> Json:

@@ -42,6 +42,7 @@ class GeminiStreamEmitter:
         self._calls: dict[int, tuple[ToolBegun, list[str]]] = {}
         self._counts = Counts()
         self._finish = Finish.STOP
+        self._declines = False
 
     def text(self, text: str) -> bytes:
         """The event for one more piece of text."""
@@ -56,6 +57,7 @@ class GeminiStreamEmitter:
                 body["candidates"][0]["logprobsResult"] = to_gemini(logprobs)
                 return self._event(body)
             case TextPiece() | RefusalPiece():
+                self._declines = self._declines or isinstance(piece, RefusalPiece)
                 return self.text(piece.text)
             case ReasoningPiece():
                 return self._event(response([{"text": piece.text, "thought": True}], None))
@@ -79,7 +81,7 @@ class GeminiStreamEmitter:
         """The calls, the reason and the usage."""
         calls = (ToolCall(begun.id, begun.name, "".join(texts)) for begun, texts in self._calls.values())
         parts = [part for call in calls if (part := part_of(call))]
-        last = response(parts or [{"text": ""}], reason_of(self._finish))
+        last = response(parts or [{"text": ""}], reason_of(self._finish, declines=self._declines))
         return self._event(last | {"usageMetadata": usage_of(self._counts)})
 
     def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:  # noqa: ARG002 - it has neither

@@ -31,6 +31,8 @@ from kinference.shapes.scan import BadBody
 def parse_request(body: Json) -> Request:
     """Read a request. Raises BadBody."""
     body = camel(body)
+    if (whole := body.get("generateContentRequest")) is not None:  # as a question for its tokens may hold it
+        body = camel(object_of(whole, "generateContentRequest"))
     config = camel(object_of(body.get("generationConfig") or {}, "generationConfig"))
     tools = tools_of(body.get("tools"))
     unlike = (*extras(body, FIELDS, "", DEFAULTS), *extras(config, FIELDS, "generationConfig", DEFAULTS))

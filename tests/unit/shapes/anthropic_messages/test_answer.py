@@ -90,3 +90,8 @@ def test_arguments_that_are_no_object(finish: str, blocks: list[str]) -> None:
 def test_a_refusal_is_a_text() -> None:
     body = answered(chat({"content": None, "refusal": "no"}, "content_filter"), MESSAGES, CHAT)
     assert (body["content"], body["stop_reason"]) == ([{"type": "text", "text": "no"}], "refusal")
+
+
+def test_an_answer_that_declines_and_simply_stops_has_declined() -> None:
+    body = answered(chat({"content": None, "refusal": "no"}), MESSAGES, CHAT)
+    assert (body["content"], body["stop_reason"]) == ([{"type": "text", "text": "no"}], "refusal")

@@ -109,3 +109,26 @@ def test_a14_nothing_comes_after_the_end() -> None:
 
 def test_it_can_be_kept_alive_by_a_ping() -> None:
     assert Stream(MESSAGES, CHAT).translation.keep_alive() == b'event: ping\ndata: {"type":"ping"}\n\n'
+
+
+def test_an_answer_that_declines_and_simply_stops_has_declined() -> None:
+    stream = messages(chunk({"refusal": "no"}), chunk({}, "stop"), "[DONE]")
+    assert blocks(stream) == [("text", "no")]
+    assert stream.events[-2]["delta"]["stop_reason"] == "refusal"
+
+
+def test_b6_arguments_are_never_text() -> None:
+    stream = messages(call(0, '{"a"', "c", "f"), call(0, ":1}"), chunk({}, "tool_calls"), "[DONE]")
+    deltas = [event["delta"] for event in stream.events if event["type"] == "content_block_delta"]
+    assert deltas == [
+        {"type": "input_json_delta", "partial_json": '{"a"'},
+        {"type": "input_json_delta", "partial_json": ":1}"},
+    ]
+
+
+def test_a8_a_first_chunk_without_choices_comes_to_nothing_but_the_beginning() -> None:
+    preamble = {"id": "", "model": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]}
+    stream = messages(preamble, chunk({"content": "a"}), chunk({}, "stop"), "[DONE]")
+    assert stream.types[0] == "message_start"
+    assert stream.types.count("message_start") == 1
+    assert blocks(stream) == [("text", "a")]

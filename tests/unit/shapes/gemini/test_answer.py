@@ -86,3 +86,10 @@ def test_the_sdk_takes_every_answer() -> None:
     assert response.function_calls is not None
     assert [call.args for call in response.function_calls] == [{"a": 1}, {"_raw": "5"}]
     assert body["candidates"][0]["finishReason"] == "MAX_TOKENS"
+
+
+def test_an_answer_that_declines_and_simply_stops_has_declined() -> None:
+    choice = {"message": {"content": None, "refusal": "no"}, "finish_reason": "stop"}
+    (candidate,) = answered({"id": "x", "choices": [choice]}, GEMINI, CHAT)["candidates"]
+    assert candidate["finishReason"] == "SAFETY"
+    assert candidate["content"]["parts"] == [{"text": "no"}]

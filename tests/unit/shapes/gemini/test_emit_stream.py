@@ -47,3 +47,9 @@ def test_an_error_is_the_last_event() -> None:
 
 def test_nothing_keeps_it_alive() -> None:
     assert Stream(GEMINI, CHAT).translation.keep_alive() == b""
+
+
+def test_an_answer_that_declines_and_simply_stops_has_declined() -> None:
+    said, last = streamed(chunk({"refusal": "no"}), chunk({}, "stop"), "[DONE]").events
+    assert said["candidates"][0]["content"]["parts"] == [{"text": "no"}]
+    assert last["candidates"][0]["finishReason"] == "SAFETY"

@@ -111,3 +111,11 @@ def test_what_only_google_could_run_goes_nowhere_else() -> None:
 def test_one_content_and_bare_strings_are_contents() -> None:
     assert parse_request({"contents": HI}).turns == parse(HI).turns
     assert parse("hi").turns == parse(HI).turns
+
+
+def test_a_question_for_tokens_may_hold_the_whole_request() -> None:
+    whole = {"model": "models/g", "contents": [HI], "system_instruction": {"parts": [{"text": "s"}]}}
+    for name in ("generateContentRequest", "generate_content_request"):
+        assert parse_request({name: whole}) == parse_request({"contents": [HI], "systemInstruction": "s"})
+    with pytest.raises(BadBody, match="generateContentRequest"):
+        parse_request({"generateContentRequest": []})
