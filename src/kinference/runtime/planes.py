@@ -10,12 +10,15 @@ import grpc
 from kinference.config.schema import Peer, Planes
 from kinference.errors import ConfigError
 
-KEEPALIVE = (
+CHANNEL_OPTIONS = (
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
 )
-"""A peer that has vanished is noticed within seconds, while a call may last as long as a client's upload."""
+"""A peer that has vanished is noticed within seconds, while a call may last as long as a client's upload; and one that
+is back is found within two: the library would have us wait for up to as many minutes."""
 
 
 class Plane(Enum):
@@ -55,10 +58,10 @@ async def channel_to(peer: Peer, path: str) -> AsyncIterator[grpc.aio.Channel]:
     """A channel to a plane of another process. Raises ConfigError, under `path`, for files that cannot be read."""
     target = str(peer.url.address)
     if peer.url.scheme == "http":
-        channel = grpc.aio.insecure_channel(target, KEEPALIVE)
+        channel = grpc.aio.insecure_channel(target, CHANNEL_OPTIONS)
     else:
         ca, key, cert = (_content(file, f"{path}.{name}") for name, file in _files(peer))
-        channel = grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(ca, key, cert), KEEPALIVE)
+        channel = grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(ca, key, cert), CHANNEL_OPTIONS)
     async with channel:
         yield channel
 

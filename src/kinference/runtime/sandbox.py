@@ -12,6 +12,7 @@ import grpc
 from kinference.config.values import HostPort
 from kinference.errors import ConfigError
 from kinference.runtime.clock import SystemClock
+from kinference.runtime.planes import CHANNEL_OPTIONS
 from kinference.runtime.wires import Wire, http_upstream
 from kinference.sandbox.authority import Authority
 from kinference.sandbox.polling import BundleClient, Poller, interval_of
@@ -99,13 +100,14 @@ def _channel(options: SandboxOptions) -> grpc.aio.Channel:
     scheme, _, target = options.endpoint.partition("://")
     target = target.rstrip("/")
     if scheme == "http":
-        return grpc.aio.insecure_channel(target)
+        return grpc.aio.insecure_channel(target, CHANNEL_OPTIONS)
     ca, key, certificate = (_content(name, options.variables.get(name)) for name in TLS_VARIABLES)
     if (key is None) != (certificate is None):
         raise ConfigError("endpoint", "half a certificate of our own", f"set both of {' and '.join(TLS_VARIABLES[1:])}")
     server_name = options.variables.get(SERVER_NAME_VARIABLE)
     names = (("grpc.ssl_target_name_override", server_name),) if server_name else ()
-    return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(ca, key, certificate), names)
+    credentials = grpc.ssl_channel_credentials(ca, key, certificate)
+    return grpc.aio.secure_channel(target, credentials, (*CHANNEL_OPTIONS, *names))
 
 
 def _content(name: str, file: str | None) -> bytes | None:

@@ -1,3 +1,4 @@
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,21 @@ async def test_a_plane_in_clear_text_is_connected_to_when_it_is_there() -> None:
     async with channel_to(Peer(Url("http", "127.0.0.1", port)), "planes.picker") as channel:
         await channel.channel_ready()
     await server.stop(None)
+
+
+async def test_a_plane_that_is_away_is_looked_for_often() -> None:
+    looked = asyncio.Semaphore(0)
+
+    async def turn_away(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        looked.release()
+
+    async with asyncio.timeout(6), await asyncio.start_server(turn_away, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with channel_to(Peer(Url("http", "127.0.0.1", port)), "planes.picker") as channel:
+            channel.get_state(try_to_connect=True)
+            for _ in range(5):
+                await looked.acquire()
 
 
 async def test_a_file_that_cannot_be_read_is_named_by_its_key(tmp_path: Path) -> None:
