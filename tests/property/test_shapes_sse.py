@@ -28,7 +28,7 @@ def cut(stream: bytes, cuts: list[int]) -> list[bytes]:
 
 
 @given(STREAM, CUTS)
-def test_any_cutting_gives_the_same_events_and_loses_no_byte(stream: bytes, cuts: list[int]) -> None:
+def test_a22_any_cutting_gives_the_same_events_and_loses_no_byte(stream: bytes, cuts: list[int]) -> None:
     whole, _ = read([stream])
     pieces, tail = read(cut(stream, cuts))
     assert [(event.event, event.data) for event in pieces] == [(event.event, event.data) for event in whole]
@@ -36,7 +36,7 @@ def test_any_cutting_gives_the_same_events_and_loses_no_byte(stream: bytes, cuts
 
 
 @given(STREAM)
-def test_bytes_one_by_one_give_the_same_events(stream: bytes) -> None:
+def test_a22_bytes_one_by_one_give_the_same_events(stream: bytes) -> None:
     whole, _ = read([stream])
     pieces, _ = read([stream[at : at + 1] for at in range(len(stream))])
     assert [(event.event, event.data) for event in pieces] == [(event.event, event.data) for event in whole]

@@ -37,6 +37,8 @@ GEMINI_STOPS: Final = 5
 ALTERNATING: Final = (Api.ANTHROPIC_MESSAGES, Api.GEMINI, Api.BEDROCK_CONVERSE)
 """APIs that take user and assistant in turn, and every call with its result."""
 CLAUDE_APIS: Final = (Api.ANTHROPIC_MESSAGES, Api.BEDROCK_CONVERSE)
+_TAKEN: Final = {Api.OPENAI_CHAT: (Api.OPENAI_CHAT, None), Api.BEDROCK_CONVERSE: (Api.ANTHROPIC_MESSAGES,)}
+"""Whose thoughts an API takes beside none but its own: Chat plain ones, and Bedrock those that Claude has signed."""
 _USUAL_TIERS: Final = ("", "auto", "default", "standard", "standard_only")
 
 
@@ -72,7 +74,7 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
 
 def _without_foreign_thoughts(request: Request, target: Api) -> Request:
     """Thoughts go back to their issuer alone; plain ones to those who write them plainly."""
-    issuers = (target, None) if target is Api.OPENAI_CHAT else (target,)
+    issuers = _TAKEN.get(target, (target,))
     if not kinds_of(request.turns) & {Reasoning, Sealed}:
         return request
     turns = (
@@ -169,7 +171,7 @@ def _block(block: Block, target: Api) -> Iterator[Concept]:
             yield from _media(source, Concept.FILE, Concept.FILE_URL)
             if block.cites:
                 yield Concept.CITATIONS
-        case Reasoning() | Sealed() if block.issuer is not None and block.issuer is not target:
+        case Reasoning() | Sealed() if block.issuer is not None and block.issuer not in _TAKEN.get(target, (target,)):
             yield Concept.SEALED_REASONING
         case Reasoning(issuer=None):
             yield Concept.OLD_REASONING

@@ -41,7 +41,7 @@ def test_every_line_end_is_known(end: bytes) -> None:
         (b"data: \xff\nevent: \xff\n\n", ("\ufffd", b"\xff")),
     ],
 )
-def test_a_block_becomes_one_event(block: bytes, event: tuple[str, bytes]) -> None:
+def test_a4_a_block_becomes_one_event(block: bytes, event: tuple[str, bytes]) -> None:
     assert read(block) == [event]
     assert read(*(block[i : i + 1] for i in range(len(block)))) == [event]
 

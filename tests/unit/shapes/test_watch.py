@@ -139,7 +139,7 @@ def test_an_answer_without_such_a_sign_is_cut(api: Api, data: bytes) -> None:
     assert not watcher.is_complete
 
 
-def test_usage_comes_after_the_last_word_too() -> None:
+def test_a7_usage_comes_without_choices_after_the_last_word() -> None:
     watcher = StreamWatcher(CHAT)
     watcher.watch(event(b'{"choices":[{"delta":{},"finish_reason":"stop"}]}'))
     assert watcher.watch(event(b'{"choices":[],"usage":{"prompt_tokens":7}}')) is Kind.USAGE

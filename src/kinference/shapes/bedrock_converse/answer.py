@@ -4,9 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kinference.shapes.answers import Answer, Counts, Finish
-from kinference.shapes.ir import Block, Json, Reasoning, Text, ToolCall
+from kinference.shapes.ir import Block, Json, Reasoning, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.openai_chat.answer import count_in, text_in
+from kinference.vocabulary import Api
+
+ISSUER: Final = Api.ANTHROPIC_MESSAGES
+"""Who signs thoughts here: only Claude does, and each host of Claude takes what another's has signed."""
 
 _FINISHES: Final[Mapping[str, Finish]] = {
     "stop_sequence": Finish.STOP_SEQUENCE,
@@ -44,10 +48,20 @@ def inner(members: Json, name: str) -> Json:
 def _read(part: Json) -> Iterator[Block]:
     if text := text_in(part, "text"):
         yield Text(text)
+    cited = inner(part, "citationsContent").get("content")
+    if text := "".join(
+        text_in(one, "text") for one in (cited if isinstance(cited, list) else ()) if isinstance(one, dict)
+    ):
+        yield Text(text)
     if call := inner(part, "toolUse"):
         yield ToolCall(text_in(call, "toolUseId"), text_in(call, "name"), dumps(call.get("input") or {}).decode())
-    if thought := text_in(inner(inner(part, "reasoningContent"), "reasoningText"), "text"):
-        yield Reasoning(thought)
+    thought = inner(part, "reasoningContent")
+    said = inner(thought, "reasoningText")
+    text, signature = text_in(said, "text"), text_in(said, "signature")
+    if text or signature:
+        yield Reasoning(text, signature, ISSUER if signature else None)
+    if data := text_in(thought, "redactedContent"):
+        yield Sealed(data, ISSUER)
 
 
 def counts_of(usage: object) -> Counts:

@@ -19,9 +19,11 @@ from kinference.shapes.ir import (
     FormatKind,
     Image,
     Json,
+    Reasoning,
     Refusal,
     Request,
     Role,
+    Sealed,
     Text,
     Tool,
     ToolCall,
@@ -198,6 +200,11 @@ def _block(block: Block) -> Json:
             return {"audio": {"format": kind, "source": {"bytes": block.source.data}}}
         case File():
             return _document(block)
+        case Reasoning():
+            thought = {"text": block.text} | ({"signature": block.signature} if block.signature else {})
+            return {"reasoningContent": {"reasoningText": thought}}
+        case Sealed():
+            return {"reasoningContent": {"redactedContent": block.data}}
         case _:
             raise Untranslatable(f"{type(block).__name__.lower()}: a Converse destination cannot carry it")
 

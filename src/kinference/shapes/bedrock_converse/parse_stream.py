@@ -18,8 +18,8 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.bedrock_converse.answer import counts_of, finish_of, inner
-from kinference.shapes.ir import Json
+from kinference.shapes.bedrock_converse.answer import ISSUER, counts_of, finish_of, inner
+from kinference.shapes.ir import Json, Sealed
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import key_in, text_in
 from kinference.shapes.scan import BadBody
@@ -53,7 +53,7 @@ class ConverseStreamParser:
 
     def __init__(self) -> None:
         self._calls: dict[int | None, int] = {}  # by the index of their block
-        self._thoughts: set[int | None] = set()
+        self._thoughts: dict[int | None, list[str]] = {}  # the signature of each open one
         self.is_complete = False
         self.is_over = False
 
@@ -89,8 +89,8 @@ class ConverseStreamParser:
             case "contentBlockDelta":
                 yield from self._delta(index, inner(body, "delta"))
             case "contentBlockStop" if index in self._thoughts:
-                self._thoughts.discard(index)
-                yield ReasoningEnd()
+                signature = "".join(self._thoughts.pop(index))
+                yield ReasoningEnd(signature, ISSUER if signature else None)
             case "messageStop":
                 self.is_complete = True
                 yield Finished(finish_of(body.get("stopReason")))
@@ -105,6 +105,11 @@ class ConverseStreamParser:
             yield TextPiece(text)
         if index in self._calls and (text := text_in(inner(delta, "toolUse"), "input")):
             yield ArgumentsPiece(self._calls[index], text)
-        if text := text_in(inner(delta, "reasoningContent"), "text"):
-            self._thoughts.add(index)
+        thought = inner(delta, "reasoningContent")
+        text, signature = text_in(thought, "text"), text_in(thought, "signature")
+        if text or signature:
+            self._thoughts.setdefault(index, []).append(signature)
+        if text:
             yield ReasoningPiece(text)
+        if data := text_in(thought, "redactedContent"):
+            yield Sealed(data, ISSUER)

@@ -159,6 +159,9 @@ def _call(call: Json, where: str) -> ToolCall:
 def _thoughts(message: Json, where: str) -> Iterator[Block]:
     """Signed blocks where the client kept them, else the plain text of what was thought."""
     blocks = list_of(message.get("thinking_blocks"), f"{where}.thinking_blocks")
+    plain = message.get("reasoning_content") or message.get("reasoning")
+    plain = plain if isinstance(plain, str) else ""
+    apart = plain if len(blocks) == 1 else ""  # a client of a stream has a thought's text apart from its signature
     for block in blocks:
         thought = object_of(block, f"{where}.thinking_blocks")
         if thought.get("type") == "redacted_thinking":
@@ -166,9 +169,8 @@ def _thoughts(message: Json, where: str) -> Iterator[Block]:
         else:
             signature = string_of(thought.get("signature"), where)
             issuer = Api.ANTHROPIC_MESSAGES if signature else None
-            yield Reasoning(string_of(thought.get("thinking"), where), signature, issuer)
-    plain = message.get("reasoning_content") or message.get("reasoning")
-    if plain and isinstance(plain, str) and not blocks:
+            yield Reasoning(string_of(thought.get("thinking"), where) or apart, signature, issuer)
+    if plain and not blocks:
         yield Reasoning(plain)
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from kinference.shapes.answers import Answer, Counts, Finish, NoAnswer
-from kinference.shapes.bedrock_converse.answer import finish_of, parse_answer
-from kinference.shapes.ir import Json, Reasoning, Text, ToolCall
+from kinference.shapes.bedrock_converse.answer import ISSUER, finish_of, parse_answer
+from kinference.shapes.ir import Json, Reasoning, Sealed, Text, ToolCall
 from kinference.shapes.way_back import read_answer
 from tests.unit.shapes.conversions import CHAT, CONVERSE, a_plan, answered
 
@@ -16,14 +16,17 @@ def test_what_an_answer_says() -> None:
     answer = parse_answer(
         of(
             {"reasoningContent": {"reasoningText": {"text": "r", "signature": "s"}}},
+            {"reasoningContent": {"redactedContent": "d"}},
             {"text": "t"},
             {"toolUse": {"toolUseId": "c", "name": "f", "input": {"a": 1}}},
+            {"citationsContent": {"content": [{"text": "u"}, {"text": "v"}], "citations": [{"title": "x"}]}},
             {"citationsContent": {}},
             reason="tool_use",
         )
         | {"usage": usage}
     )
-    assert answer.blocks == (Reasoning("r"), Text("t"), ToolCall("c", "f", '{"a":1}'))
+    thoughts = (Reasoning("r", "s", ISSUER), Sealed("d", ISSUER))
+    assert answer.blocks == (*thoughts, Text("t"), ToolCall("c", "f", '{"a":1}'), Text("uv"))
     assert (answer.finish, answer.counts) == (Finish.TOOLS, Counts(7, 8, 2, 4))
 
 

@@ -18,7 +18,6 @@ from kinference.shapes.ir import (
     Request,
     Role,
     Sampling,
-    Sealed,
     Text,
     Thinking,
     Tool,
@@ -30,8 +29,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import Untranslatable
-from kinference.vocabulary import Api
-from tests.unit.shapes.conversions import CHAT, CONVERSE, HI, TOOL, sent, warnings
+from tests.unit.shapes.conversions import CHAT, CONVERSE, HI, MESSAGES, TOOL, sent, warnings
 
 USER = Turn(Role.USER, (Text("hi"),))
 CALL = Turn(Role.ASSISTANT, (ToolCall("c", "f", '{"a":1}'),))
@@ -159,9 +157,33 @@ def test_a_document_is_not_sent_alone() -> None:
     assert emitted(Request(turns=(turn,)))["messages"][0]["content"][-1] == {"text": "See the attached document."}
 
 
-@pytest.mark.parametrize(
-    "block", [ToolCall("c", "f", "5"), Sealed("d", Api.ANTHROPIC_MESSAGES), File(Media("application/zip", "AAAA"))]
-)
-def test_what_cannot_be_written_is_refused(block: ToolCall | Sealed | File) -> None:
+@pytest.mark.parametrize("block", [ToolCall("c", "f", "5"), File(Media("application/zip", "AAAA"))])
+def test_what_cannot_be_written_is_refused(block: ToolCall | File) -> None:
     with pytest.raises(Untranslatable):
         emit_request(Request(turns=(USER, Turn(Role.ASSISTANT, (block,))), tools=(Tool("f"),)))
+
+
+def test_e10_claudes_thoughts_go_back_to_claude_and_plain_ones_do_not() -> None:
+    said = [
+        {"type": "thinking", "thinking": "r", "signature": "s"},
+        {"type": "redacted_thinking", "data": "d"},
+        {"type": "thinking", "thinking": "unsigned", "signature": ""},
+        {"type": "tool_use", "id": "c", "name": "f", "input": {}},
+    ]
+    result = [{"type": "tool_result", "tool_use_id": "c", "content": "1"}]
+    body = {
+        "model": "m",
+        "max_tokens": 9000,
+        "thinking": {"type": "enabled", "budget_tokens": 2000},
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+        "messages": [*HI, {"role": "assistant", "content": said}, {"role": "user", "content": result}],
+    }
+    model = "anthropic.claude-sonnet-4-5"
+    converse = sent(body, MESSAGES, CONVERSE, model)
+    assert converse["messages"][1]["content"][:2] == [
+        {"reasoningContent": {"reasoningText": {"text": "r", "signature": "s"}}},
+        {"reasoningContent": {"redactedContent": "d"}},
+    ]
+    assert [set(block) for block in converse["messages"][1]["content"][2:]] == [{"toolUse"}]
+    assert converse["additionalModelRequestFields"]["thinking"]["type"] == "enabled"
+    assert "signature" not in warnings(body, MESSAGES, CONVERSE, model)

@@ -25,8 +25,9 @@ def test_a_whole_stream() -> None:
         USAGE,
     )
     deltas = [event["choices"][0]["delta"] for event in stream.events[:-2]]
-    assert deltas[1:4] == [
+    assert deltas[1:5] == [
         {"reasoning_content": "r"},
+        {"thinking_blocks": [{"type": "thinking", "signature": "s"}]},
         {"content": "a"},
         {"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}]},
     ]
@@ -54,3 +55,21 @@ def test_what_makes_no_sense_is_passed_over() -> None:
         frame("contentBlockDelta", 7), frame("news", {}), delta(9, toolUse={"input": "x"})
     )
     assert stream.raw == b""
+
+
+def test_what_claude_signed_and_sealed_reaches_a_client_of_its_own_api() -> None:
+    stream = Stream(MESSAGES, CONVERSE).feed(
+        START,
+        delta(0, reasoningContent={"text": "r"}),
+        delta(0, reasoningContent={"signature": "s1"}),
+        delta(0, reasoningContent={"signature": "s2"}),
+        frame("contentBlockStop", {"contentBlockIndex": 0}),
+        delta(1, reasoningContent={"redactedContent": "d"}),
+        frame("contentBlockStop", {"contentBlockIndex": 1}),
+        delta(2, text="a"),
+    )
+    begun = [event["content_block"] for event in stream.events if event["type"] == "content_block_start"]
+    assert [block["type"] for block in begun] == ["thinking", "redacted_thinking", "text"]
+    assert begun[1]["data"] == "d"
+    signatures = [event["delta"]["signature"] for event in stream.events if "signature" in event.get("delta", {})]
+    assert signatures == ["s1s2"]

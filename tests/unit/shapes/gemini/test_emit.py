@@ -137,3 +137,14 @@ def test_media_also_in_results() -> None:
 def test_what_cannot_be_written_is_refused(block: ToolCall | Sealed) -> None:
     with pytest.raises(Untranslatable):
         emit_request(Request(turns=(USER, Turn(Role.ASSISTANT, (block,)))))
+
+
+def test_e11_the_first_call_of_each_step_has_the_placeholder_of_a_lost_signature() -> None:
+    def called(*names: str) -> list[Json]:
+        calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in names]
+        results: list[Json] = [{"role": "tool", "tool_call_id": name, "content": "1"} for name in names]
+        return [{"role": "assistant", "tool_calls": calls}, *results]
+
+    body = sent({"model": "m", "messages": [*HI, *called("a", "b"), *called("c")]}, CHAT, GEMINI)
+    parts = [part for content in body["contents"] for part in content["parts"] if "functionCall" in part]
+    assert [part.get("thoughtSignature") for part in parts] == [NO_SIGNATURE, None, NO_SIGNATURE]

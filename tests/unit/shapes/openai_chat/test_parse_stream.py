@@ -61,7 +61,7 @@ def test_a_whole_stream() -> None:
     ) == [ReasoningPiece("r"), TextPiece("a"), RefusalPiece("n"), Finished(Finish.STOP), Counted(Counts(9, 2))]
 
 
-def test_it_begins_with_the_first_chunk_also_one_without_choices() -> None:
+def test_a8_it_begins_with_the_first_chunk_also_one_without_choices() -> None:
     preamble = Event("", json.dumps({"choices": [], "prompt_filter_results": []}).encode(), b"")  # a8
     assert ChatStreamParser().feed(preamble) == [Started("", "")]
 

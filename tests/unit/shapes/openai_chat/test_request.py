@@ -99,6 +99,12 @@ def test_what_an_assistant_said_thought_and_called() -> None:
     assert turn.blocks == (Reasoning("r", "s", issuer), Sealed("d", issuer), Text("t"), ToolCall("c", "f", "{}"))
 
 
+def test_a_thought_whose_text_a_stream_brought_apart_is_whole_again() -> None:
+    signature = {"type": "thinking", "signature": "s"}
+    (turn,) = parse({"role": "assistant", "thinking_blocks": [signature], "reasoning_content": "r"}).turns
+    assert turn.blocks == (Reasoning("r", "s", Api.ANTHROPIC_MESSAGES),)
+
+
 def test_the_old_function_role_becomes_a_call_and_its_result() -> None:
     call, result = parse(
         {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
