@@ -347,7 +347,7 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True)
 class AccessCertificate:
-    """Callers of gRPC that are known by their certificate (`listen.tls.client_ca`)."""
+    """Callers that are known by their certificate (`listen.tls.client_ca`)."""
 
     names: str = field(
         metadata=about("Glob over its URIs (SPIFFE's), host names and common name: spiffe://cluster/ns/agents/*.")
@@ -376,7 +376,7 @@ class Access:
         ),
     )
     certificates: tuple[AccessCertificate, ...] = field(
-        default=(), metadata=about("Callers of gRPC without a token, by their certificate; the first that fits.")
+        default=(), metadata=about("Callers without a token, by their certificate; the first that fits.")
     )
     sandbox_tokens: SandboxTokens | None = field(
         default=None,

@@ -77,7 +77,7 @@ class Admin:
     def _asker(self, exchange: Exchange) -> str:
         if exchange.path in _OPEN:
             return ""
-        return self._sources.access.check(exchange.headers, *_roles(exchange.path)).name
+        return self._sources.access.check(exchange.headers, *_roles(exchange.path), names=exchange.peer_names).name
 
     async def _answer(self, exchange: Exchange, asker: str) -> None:
         """Unknown paths are told what there is."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from socket import SO_LINGER, SOL_SOCKET
 
 from aiohttp import web
@@ -211,6 +211,10 @@ class _AiohttpExchange(Exchange):
     @property
     def peer(self) -> str:
         return self._request.remote or ""
+
+    @property
+    def peer_names(self) -> Sequence[str]:
+        return ()  # the libraries' servers have no TLS
 
     @property
     def accepted_at(self) -> Seconds:

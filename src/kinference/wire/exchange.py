@@ -1,6 +1,6 @@
 """The seam of the HTTP servers: what a handler sees of one request, whichever carrier brought it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from kinference.ids import Seconds
@@ -31,6 +31,11 @@ class Exchange(Protocol):
     @property
     def peer(self) -> str:
         """The client's address, for logs."""
+        ...
+
+    @property
+    def peer_names(self) -> Sequence[str]:
+        """The names in the client's certificate, where it was asked for one."""
         ...
 
     @property

@@ -40,6 +40,11 @@ class OwnExchange:
 
     @property
     @abstractmethod
+    def peer_names(self) -> Sequence[str]:
+        """The names in the client's certificate."""
+
+    @property
+    @abstractmethod
     def _is_lost(self) -> bool:
         """Whether nobody is there any more to take the answer."""
 

@@ -1,10 +1,12 @@
 """Who asks decides what is seen: workspaces, signed tokens of sandboxes, certificates."""
 
+import ssl
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import grpc
+import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -127,3 +129,26 @@ async def test_f37_a_certificate_says_who_asks(config: Config, tmp_path: Path) -
             assert (await status_of(Client(as_box).get()))[0] is DENIED
             assert (await status_of(Client(as_alice).get()))[0] is NOT_FOUND
             assert (await status_of(Client(as_alice).bundle()))[0] is DENIED
+
+
+@pytest.mark.parametrize("http2", [False, True])
+async def test_a_certificate_opens_the_admin_port_as_far_as_its_role_goes(
+    config: Config, tmp_path: Path, http2: bool
+) -> None:
+    ours, ops, prometheus = (self_signed(tmp_path, name) for name in ("server", "ops", "prometheus"))
+    callers = tmp_path / "callers.pem"
+    callers.write_bytes(ops.certificate.read_bytes() + prometheus.certificate.read_bytes())
+    rules = (AccessCertificate("ops", Role.ADMIN), AccessCertificate("prometheus", Role.METRICS))
+    mutual = replace(
+        config,
+        access=Access(certificates=rules),
+        listen=replace(config.listen, tls=Tls(str(ours.certificate), str(ours.key), str(callers))),
+    )
+    async with running(mutual) as service:
+        url = f"https://127.0.0.1:{service.ports.admin}"
+        for caller, routes in ((ops, 200), (prometheus, 403)):
+            context = ssl.create_default_context(cafile=str(ours.certificate))
+            context.load_cert_chain(caller.certificate, caller.key)
+            async with httpx2.AsyncClient(base_url=url, verify=context, http2=http2) as http:
+                assert (await http.get("/metrics")).status_code == 200
+                assert (await http.get("/api/v1/routes")).status_code == routes

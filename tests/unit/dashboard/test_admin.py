@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 import pytest
@@ -19,6 +19,7 @@ class AskedExchange:
         self.method, self.path, self.query = method, path, query
         self.headers: Headers = ()
         self.peer, self.accepted_at = "test", 0.0
+        self.peer_names: Sequence[str] = ()
         self.status, self.answer_headers, self.sent = 0, dict[bytes, bytes](), b""
 
     def arrived(self) -> bytes | None:

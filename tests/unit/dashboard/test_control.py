@@ -1,5 +1,5 @@
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class AskedExchange:
         self.path, _, self.query = path.partition("?")
         self.headers = headers
         self.peer, self.accepted_at = "127.0.0.1:5", 0.0
+        self.peer_names: Sequence[str] = ()
         self.status, self.sent = 0, b""
         self._content = content
 

@@ -55,6 +55,7 @@ class FakeExchange:
     ) -> None:
         self.method, self.path, self.query, self.headers = method, path, "", headers
         self.peer, self.accepted_at = "127.0.0.1", 100.0
+        self.peer_names: Sequence[str] = ()
         self._body, self._leaves_after = body, leaves_after_writes
         self.body_read = 0
         self.status: int | None = None

@@ -13,6 +13,7 @@ class Asked:
     ) -> None:
         self.method, self.path, self.query, self.headers = method, path, query, headers
         self.peer, self.accepted_at = "test", 0.0
+        self.peer_names: Sequence[str] = ()
         self.status, self.answered, self.sent = 0, dict[bytes, bytes](), b""
         self.is_finished = self.is_aborted = False
         self._chunks = chunks

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -30,6 +30,7 @@ class FakeExchange:
         self.method, self.path, self.query = method, path, ""
         self.headers: Headers = ()
         self.peer, self.accepted_at = "test", 0.0
+        self.peer_names: Sequence[str] = ()
         self.sent_body = body
         self.status = 0
         self.answer_headers: dict[bytes, bytes] = {}

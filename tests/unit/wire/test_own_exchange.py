@@ -15,6 +15,7 @@ class NotedExchange(OwnExchange):
     """Notes what it would send."""
 
     _is_lost = _is_cut = False
+    peer_names = ()
 
     def __init__(self, headers: Headers = ()) -> None:
         super().__init__(HttpHead("POST", "/p", "q", headers), "/p", "q", "peer", 5.0)

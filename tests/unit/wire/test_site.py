@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -20,6 +20,7 @@ class NotedExchange:
 
     method, path, query, peer, accepted_at = "GET", "/p", "", "peer", 0.0
     headers: Headers = ()
+    peer_names: Sequence[str] = ()
 
     def __init__(self) -> None:
         self.is_over = self.is_started = False

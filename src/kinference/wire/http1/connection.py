@@ -8,6 +8,7 @@ import asyncio
 import logging
 import struct
 from collections import deque
+from collections.abc import Sequence
 from socket import SO_LINGER, SOL_SOCKET
 from typing import cast
 
@@ -18,6 +19,7 @@ from kinference.wire.http1.deadlines import NEVER
 from kinference.wire.http1.exchange import Http1Exchange
 from kinference.wire.http1.requests import End, Event, Malformed, RequestHead, RequestReader
 from kinference.wire.site import Site
+from kinference.wire.tls import peer_names
 
 _log = logging.getLogger(__name__)
 
@@ -116,6 +118,11 @@ class Connection(asyncio.Protocol):
     def expire(self) -> None:
         """No head came in time, or a client that was told of the end goes on."""
         self.close()
+
+    @property
+    def peer_names(self) -> Sequence[str]:
+        """The names in the client's certificate."""
+        return () if self._transport is None else peer_names(self._transport)
 
     @property
     def _can_half_close(self) -> bool:

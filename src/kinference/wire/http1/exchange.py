@@ -20,6 +20,8 @@ class Line(Protocol):
     @property
     def peer(self) -> str: ...
     @property
+    def peer_names(self) -> Sequence[str]: ...
+    @property
     def is_draining(self) -> bool: ...
     @property
     def is_lost(self) -> bool: ...
@@ -65,6 +67,10 @@ class Http1Exchange(OwnExchange):
         self._is_broken = False
         self.must_close = not head.keeps_alive
         """Whether the connection ends with this answer."""
+
+    @property
+    def peer_names(self) -> Sequence[str]:
+        return self._line.peer_names
 
     @property
     def _is_lost(self) -> bool:

@@ -20,6 +20,8 @@ class Line(Protocol):
 
     @property
     def peer(self) -> str: ...
+    @property
+    def peer_names(self) -> Sequence[str]: ...
     def date(self) -> bytes:
         """The `date` field, as a header block."""
         ...
@@ -50,6 +52,10 @@ class Http2Exchange(OwnExchange):
         self._line, self._stream_id = line, stream_id
         self._drain: asyncio.Future[None] | None = None
         self._was_lost = False
+
+    @property
+    def peer_names(self) -> Sequence[str]:
+        return self._line.peer_names
 
     @property
     def _is_lost(self) -> bool:

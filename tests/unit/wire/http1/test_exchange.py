@@ -13,7 +13,7 @@ from kinference.wire.http1.requests import RequestHead
 class NotedLine:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
-        self.peer = "peer"
+        self.peer, self.peer_names = "peer", ("agent.local",)
         self.is_draining = self.is_lost = self.is_congested = False
         self.is_held = self.is_turned_over = self.is_reset = self.is_closed = False
         self.may_go_on = asyncio.Event()
@@ -56,6 +56,7 @@ async def test_the_request_is_told_as_it_came() -> None:
     exchange = exchange_on(NotedLine())
     assert (exchange.method, exchange.path, exchange.query) == ("GET", "/p", "q=1")
     assert (exchange.peer, exchange.accepted_at, exchange.headers) == ("peer", 5.0, [(b"host", b"h")])
+    assert exchange.peer_names == ("agent.local",)
 
 
 async def test_a_whole_answer_is_head_and_body_and_the_next_ones_turn() -> None:

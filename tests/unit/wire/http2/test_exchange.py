@@ -15,6 +15,7 @@ from kinference.wire.http2.http_head import HttpHead
 
 class NotedLine:
     peer = "peer"
+    peer_names = ("agent.local",)
 
     def __init__(self) -> None:
         self.heads: list[bytes] = []
@@ -60,6 +61,7 @@ async def test_the_request_is_told_as_it_came() -> None:
     exchange = exchange_on(NotedLine())
     assert (exchange.method, exchange.path, exchange.query) == ("GET", "/p", "q=1")
     assert (exchange.peer, exchange.accepted_at, exchange.headers) == ("peer", 5.0, ((b"host", b"h"),))
+    assert exchange.peer_names == ("agent.local",)
 
 
 async def test_a_whole_answer_is_head_and_body_and_an_end() -> None:
