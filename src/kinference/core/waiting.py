@@ -12,7 +12,7 @@ from bisect import insort
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from types import MappingProxyType
 
 from kinference.core.candidates import Group
@@ -28,6 +28,9 @@ WORK_MS = 250.0
 """What is typical while nothing has been held yet."""
 AGED_TURN = 8
 """Of so many that leave, one may be batch work that has waited out its objective before interactive work."""
+
+GONE_MAX = 64
+"""So many more than wait may be remembered of those that have left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,8 @@ class WaitingLine:
         self._classes = {qos: _ClassLine() for qos in QosClass}
         self._typical_ms = WORK_MS
         self._served = 0
-        self._times: list[tuple[Seconds, int, Waiting]] = []
+        self._times: list[tuple[Seconds, int]] = []
+        """When each has to have left; who has left before stays for a while, by number alone."""
         self._live: dict[int, Waiting] = {}
         self.work_ms = 0.0
         """Of all that wait."""
@@ -182,7 +186,7 @@ class WaitingLine:
         self._classes[waiting.request.qos].add(waiting)
         self._live[waiting.number] = waiting
         self.work_ms += waiting.work_ms
-        heappush(self._times, (waiting.until, waiting.number, waiting))
+        heappush(self._times, (waiting.until, waiting.number))
 
     def bind(self, waiting: Waiting, weighing: Weighing) -> int:
         """Have it wait for where it is best off, what others wait for counted. Returns that place."""
@@ -222,6 +226,9 @@ class WaitingLine:
         del self._live[waiting.number]
         self._unbind(waiting)
         self.work_ms = self.work_ms - waiting.charged_ms if self._live else 0.0
+        if len(self._times) > 2 * len(self._live) + GONE_MAX:
+            self._times = [(waiting.until, number) for number, waiting in self._live.items()]
+            heapify(self._times)
 
     def in_turn(self, now: Seconds) -> Iterator[Waiting]:
         """In the order in which they are to be served: by class, then tenants in turn, then by due time.
@@ -256,9 +263,9 @@ class WaitingLine:
         """Those who have waited as long as they may."""
         found = []
         while self._times and (self._times[0][0] <= now or self._times[0][1] not in self._live):
-            _, number, waiting = heappop(self._times)
+            _, number = heappop(self._times)
             if number in self._live:
-                found.append(waiting)
+                found.append(self._live[number])
         return found
 
     def look(self, group: Group) -> None:

@@ -1,5 +1,6 @@
 """Who is next in the line: classes, tenants in turn, due times, ageing, and who is refused first."""
 
+import tracemalloc
 from itertools import islice
 from random import Random
 
@@ -163,3 +164,20 @@ def test_how_long_the_first_has_waited_is_known() -> None:
     assert line.line.longest_s(9.0) == 0.0
     line.add(at=2.0)
     assert line.line.longest_s(9.0) == 7.0
+
+
+def test_who_has_left_leaves_nothing_behind_however_long_others_wait() -> None:
+    line = Line()
+    line.add(until=60.0)
+    weighing = line.weigh(size=4_000)
+    tracemalloc.start()
+    try:
+        for number in range(100, 3_100):
+            request = replace(weighing.request, prompt=(b"x" * 1_000 + str(number).encode(),))
+            waiting = Waiting(number, request, weighing.prompt, 0.0, until=3_600.0)
+            line.line.add(waiting, weighing)
+            line.line.drop(waiting)
+        assert tracemalloc.get_traced_memory()[0] < 100_000
+    finally:
+        tracemalloc.stop()
+    assert line.line.overdue(60.0) == line.order()
