@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from kinference.shapes.alternate import orphans
+from kinference.shapes.bedrock_converse.embed import PURPOSE, embeds_by_cohere
 from kinference.shapes.claude import constrain, output_cap, refuses_more
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.ir import (
@@ -37,8 +38,6 @@ GEMINI_STOPS: Final = 5
 ALTERNATING: Final = (Api.ANTHROPIC_MESSAGES, Api.GEMINI, Api.BEDROCK_CONVERSE)
 """APIs that take user and assistant in turn, and every call with its result."""
 CLAUDE_APIS: Final = (Api.ANTHROPIC_MESSAGES, Api.BEDROCK_CONVERSE)
-_TAKEN: Final = {Api.OPENAI_CHAT: (Api.OPENAI_CHAT, None), Api.BEDROCK_CONVERSE: (Api.ANTHROPIC_MESSAGES,)}
-"""Whose thoughts an API takes beside none but its own: Chat plain ones, and Bedrock those that Claude has signed."""
 _USUAL_TIERS: Final = ("", "auto", "default", "standard", "standard_only")
 
 
@@ -63,6 +62,8 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
         cap = output_cap(request.model) or MAX_TOKENS
         told.append(Lost("assumed", "max_tokens", str(cap)))  # no loss: the client left the choice open
         request = msgspec.structs.replace(request, max_tokens=cap)
+    if request.inputs and target is Api.BEDROCK_CONVERSE and embeds_by_cohere(request.model):
+        told.append(Lost("assumed", "input_type", PURPOSE))
     request, clamped = _clamp(request, fields, target)
     losses += clamped
     if target in ALTERNATING and kinds_of(request.turns) & {ToolCall, ToolResult}:
@@ -74,7 +75,7 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
 
 def _without_foreign_thoughts(request: Request, target: Api) -> Request:
     """Thoughts go back to their issuer alone; plain ones to those who write them plainly."""
-    issuers = _TAKEN.get(target, (target,))
+    issuers = _issuers(request, target)
     if not kinds_of(request.turns) & {Reasoning, Sealed}:
         return request
     turns = (
@@ -89,6 +90,13 @@ def _without_foreign_thoughts(request: Request, target: Api) -> Request:
     return msgspec.structs.replace(request, turns=tuple(turn for turn in turns if turn.blocks))
 
 
+def _issuers(request: Request, target: Api) -> tuple[Api | None, ...]:
+    """Whose thoughts the destination takes: its own, Chat plain ones too, and Claude on Bedrock what Claude signed."""
+    if target is Api.BEDROCK_CONVERSE:
+        return (Api.ANTHROPIC_MESSAGES,) if "claude" in request.model else ()
+    return (target, None) if target is Api.OPENAI_CHAT else (target,)
+
+
 # --- what is asked for ------------------------------------------------------------------------------
 
 
@@ -100,6 +108,7 @@ def uses(request: Request, target: Api) -> Iterator[Concept]:
     yield from _tools(request)
     if any(tool.cache for tool in request.tools) or any(text.cache for text in request.system):
         yield Concept.CACHE_MARKS
+    issuers = _issuers(request, target)
     for turn in request.turns:
         if turn.name:
             yield Concept.NAMES
@@ -107,7 +116,7 @@ def uses(request: Request, target: Api) -> Iterator[Concept]:
             yield Concept.LATE_SYSTEM
         for block in turn.blocks:
             if type(block) is not Text:
-                yield from _block(block, target)
+                yield from _block(block, issuers)
             elif block.cache is not None:
                 yield Concept.CACHE_MARKS
     if request.turns and request.turns[-1].role is Role.ASSISTANT and not _has_calls(request.turns[-1].blocks):
@@ -159,7 +168,7 @@ def _tools(request: Request) -> Iterator[Concept]:
         yield Concept.PARALLEL_TOOLS
 
 
-def _block(block: Block, target: Api) -> Iterator[Concept]:
+def _block(block: Block, issuers: tuple[Api | None, ...]) -> Iterator[Concept]:
     match block:
         case Image(source=source):
             yield from _media(source, Concept.IMAGE, Concept.IMAGE_URL)
@@ -171,7 +180,7 @@ def _block(block: Block, target: Api) -> Iterator[Concept]:
             yield from _media(source, Concept.FILE, Concept.FILE_URL)
             if block.cites:
                 yield Concept.CITATIONS
-        case Reasoning() | Sealed() if block.issuer is not None and block.issuer not in _TAKEN.get(target, (target,)):
+        case Reasoning() | Sealed() if block.issuer is not None and block.issuer not in issuers:
             yield Concept.SEALED_REASONING
         case Reasoning(issuer=None):
             yield Concept.OLD_REASONING
@@ -181,7 +190,7 @@ def _block(block: Block, target: Api) -> Iterator[Concept]:
             for inner in content:
                 if type(inner) is not Text:
                     yield Concept.TOOL_MEDIA
-                    yield from _block(inner, target)
+                    yield from _block(inner, issuers)
         case _:
             pass
     if getattr(block, "cache", None) is not None:

@@ -33,6 +33,12 @@ _PATHS: Final[Mapping[Api, tuple[str, str]]] = {
         f"/publishers/google/models/{_MODEL}:streamGenerateContent?alt=sse",
     ),
 }
+EMBED_PATHS: Final[Mapping[Api, str]] = {
+    Api.GEMINI: f"/v1beta/models/{_MODEL}:batchEmbedContents",
+    Api.VERTEX_GEMINI: f"/publishers/google/models/{_MODEL}:predict",
+    Api.BEDROCK_CONVERSE: f"/model/{_MODEL}/invoke",
+}
+"""Where those APIs embed that OpenAI's embeddings can be translated to."""
 _KEPT: Final = frozenset(
     (
         Api.OPENAI_CHAT,
@@ -58,7 +64,7 @@ def path_to(destination: Api, client: Api, model: str, *, streaming: bool) -> st
     elif destination is client and client in _KEPT:
         return ""
     elif client is Api.OPENAI_EMBEDDINGS:
-        template = f"/v1beta/models/{_MODEL}:batchEmbedContents"
+        template = EMBED_PATHS[destination]
     else:
         template = _PATHS[destination][streaming]
     return filled(template, model)

@@ -25,6 +25,7 @@ from kinference.shapes.ir import Request, Text
 from kinference.shapes.json_text import dumps, is_mended, loads, object_of
 from kinference.shapes.loss import fit, only_hints
 from kinference.shapes.lost import Lost
+from kinference.shapes.paths import EMBED_PATHS
 from kinference.shapes.tooling import Tooling, fit_tools
 from kinference.vocabulary import Api, Loss, Need
 
@@ -83,7 +84,7 @@ class Plan(msgspec.Struct, frozen=True):
 def translates(client: Api, destination: Api) -> bool:
     """Whether there is a way from one API to the other."""
     if client is Api.OPENAI_EMBEDDINGS:
-        return destination is Api.GEMINI  # Vertex has another API for them
+        return destination in EMBED_PATHS
     return client in CLIENTS and destination.shape in DESTINATIONS
 
 

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from kinference.shapes.hosts import hosted, region_of
+from kinference.shapes.translate import Way, emit, plan
 from kinference.vocabulary import Api
 
 
@@ -30,3 +31,17 @@ def test_elsewhere_the_body_stays() -> None:
 )
 def test_the_host_tells_the_region(host: str, region: str) -> None:
     assert region_of(host) == region
+
+
+@pytest.mark.parametrize(
+    ("members", "more"), [({}, {}), ({"dimensions": 256}, {"parameters": {"outputDimensionality": 256}})]
+)
+def test_vertex_embeds_by_another_api_than_geminis_own(members: dict[str, int], more: dict[str, object]) -> None:
+    way = Way(Api.OPENAI_EMBEDDINGS, Api.VERTEX_GEMINI, "up")
+    body = emit(plan(json.dumps({"model": "m", "input": ["a", "\u00e9"], **members}).encode(), way))
+    assert json.loads(hosted(body, Api.VERTEX_GEMINI)) == {
+        "instances": [{"content": "a"}, {"content": "\u00e9"}],
+        **more,
+    }
+    talk = b'{"contents":[]}'
+    assert hosted(talk, Api.VERTEX_GEMINI) is talk

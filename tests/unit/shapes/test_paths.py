@@ -18,6 +18,8 @@ CHAT, MESSAGES = Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES
         (Api.OPENAI_RESPONSES, CHAT, False, "/v1/responses"),
         (Api.GEMINI, CHAT, False, "/v1beta/models/m:generateContent"),
         (Api.GEMINI, Api.OPENAI_EMBEDDINGS, False, "/v1beta/models/m:batchEmbedContents"),
+        (Api.VERTEX_GEMINI, Api.OPENAI_EMBEDDINGS, False, "/publishers/google/models/m:predict"),
+        (Api.BEDROCK_CONVERSE, Api.OPENAI_EMBEDDINGS, False, "/model/m/invoke"),
         (Api.OPENAI_EMBEDDINGS, Api.OPENAI_EMBEDDINGS, False, ""),
         (Api.GEMINI, Api.GEMINI, True, "/v1beta/models/m:streamGenerateContent?alt=sse"),
         (Api.BEDROCK_CONVERSE, CHAT, True, "/model/m/converse-stream"),

@@ -30,6 +30,8 @@ def test_hosts_are_reached_as_the_api_they_serve() -> None:
     assert {MESSAGES, Api.VERTEX_ANTHROPIC} <= reaches(CHAT, frozenset())
     assert translates(MESSAGES, Api.AZURE_OPENAI)
     assert not translates(CHAT, Api.OPENAI_EMBEDDINGS)
+    embedding = {api for api in Api if translates(Api.OPENAI_EMBEDDINGS, api)}
+    assert embedding == {Api.GEMINI, Api.VERTEX_GEMINI, Api.BEDROCK_CONVERSE}
 
 
 def test_the_model_is_the_destinations_and_the_stream_the_clients() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kinference.shapes.answers import Answer, Counts, Finish
+from kinference.shapes.bedrock_converse.embed import parse_embeddings
 from kinference.shapes.ir import Block, Json, Reasoning, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.openai_chat.answer import count_in, text_in
@@ -29,6 +30,8 @@ def finish_of(reason: object) -> Finish:
 
 def parse_answer(body: Json) -> Answer:
     """Read an answer; whatever is not as it should be is passed over."""
+    if (embedded := parse_embeddings(body)) is not None:
+        return embedded
     content = inner(inner(body, "output"), "message").get("content")
     blocks = (
         block

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kinference.shapes.alternate import alternating
 from kinference.shapes.anthropic_messages.emit import object_schema
+from kinference.shapes.bedrock_converse.embed import emit_embeddings
 from kinference.shapes.claude import budget, is_adaptive
 from kinference.shapes.ir import (
     Audio,
@@ -53,6 +54,8 @@ _TIERS: Final = {"auto": "default", "standard_only": "default", "standard": "def
 
 def emit_request(request: Request) -> Json:
     """The body."""
+    if request.inputs:
+        return emit_embeddings(request)
     turns, tools, hint = _tooled(alternating(request.turns), request)
     body: Json = {}
     if config := _config(request):

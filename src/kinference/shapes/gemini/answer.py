@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
-from kinference.shapes.gemini.embed import parse_embeddings
+from kinference.shapes.gemini.embed import parse_embeddings, parse_predictions
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Text, ToolCall
 from kinference.shapes.json_text import dumps, loads, object_text
 from kinference.shapes.logprobs import of_gemini, to_gemini
@@ -50,6 +50,8 @@ def parse_answer(body: Json) -> Answer:
     """Read an answer; what only Google could run is passed over."""
     if isinstance(body.get("embeddings"), list):
         return parse_embeddings(body["embeddings"])
+    if isinstance(body.get("predictions"), list):
+        return parse_predictions(body["predictions"])
     answer_id = text_in(body, "responseId")
     candidates = body.get("candidates")
     given = [one for one in (candidates if isinstance(candidates, list) else ()) if isinstance(one, dict)]

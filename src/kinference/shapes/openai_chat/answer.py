@@ -70,10 +70,21 @@ def text_in(members: Json, *names: str) -> str:
     return next((value for value in values if isinstance(value, str) and value), "")
 
 
+def said_in(content: object) -> tuple[str, str]:
+    """What was thought and what was said, of content that is text or, as some providers have it, parts."""
+    if isinstance(content, str):
+        return "", content
+    parts = [part for part in (content if isinstance(content, list) else ()) if isinstance(part, dict)]
+    thoughts = [inner for part in parts if isinstance(part.get("thinking"), list) for inner in part["thinking"]]
+    thought = "".join(text_in(inner, "text") for inner in thoughts if isinstance(inner, dict))
+    return thought, "".join(text_in(part, "text") for part in parts)
+
+
 def _blocks(message: Json, answer_id: str, logprobs: Logprobs) -> Iterator[Block]:
-    if thought := text_in(message, "reasoning_content", "reasoning"):
+    parted, text = said_in(message.get("content"))
+    if thought := text_in(message, "reasoning_content", "reasoning") or parted:
         yield Reasoning(thought)
-    if text := text_in(message, "content"):
+    if text:
         yield Text(text, logprobs=logprobs)
     if refusal := text_in(message, "refusal"):
         yield Refusal(refusal)

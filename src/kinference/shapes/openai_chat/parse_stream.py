@@ -21,7 +21,7 @@ from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.logprobs import of_openai
-from kinference.shapes.openai_chat.answer import arguments_of, call_id, counts_of, finish_of, text_in
+from kinference.shapes.openai_chat.answer import arguments_of, call_id, counts_of, finish_of, said_in, text_in
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
 
@@ -117,11 +117,12 @@ class ChatStreamParser:
     def _choice(self, choice: Json) -> Iterator[Piece]:
         delta = choice.get("delta")
         if isinstance(delta, dict):
-            if thought := text_in(delta, "reasoning_content", "reasoning"):
+            parted, text = said_in(delta.get("content"))
+            if thought := text_in(delta, "reasoning_content", "reasoning") or parted:
                 yield ReasoningPiece(thought)
             probable = choice.get("logprobs")
             logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
-            if (text := text_in(delta, "content")) or logprobs:
+            if text or logprobs:
                 yield TextPiece(text, logprobs)
             if refusal := text_in(delta, "refusal"):
                 yield RefusalPiece(refusal)

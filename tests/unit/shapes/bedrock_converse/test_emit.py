@@ -187,3 +187,5 @@ def test_e10_claudes_thoughts_go_back_to_claude_and_plain_ones_do_not() -> None:
     assert [set(block) for block in converse["messages"][1]["content"][2:]] == [{"toolUse"}]
     assert converse["additionalModelRequestFields"]["thinking"]["type"] == "enabled"
     assert "signature" not in warnings(body, MESSAGES, CONVERSE, model)
+    other = sent(body, MESSAGES, CONVERSE, "amazon.nova-pro-v1:0")
+    assert [set(block) for block in other["messages"][1]["content"]] == [{"toolUse"}]

@@ -2,7 +2,7 @@ import pytest
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.ir import Json, Reasoning, Refusal, Sealed, Text, ToolCall
-from kinference.shapes.openai_chat.answer import call_id, counts_of, emit_answer, finish_of, parse_answer
+from kinference.shapes.openai_chat.answer import call_id, counts_of, emit_answer, finish_of, parse_answer, said_in
 from kinference.vocabulary import Api
 from tests.unit.shapes.conversions import CHAT, MESSAGES, answered
 
@@ -101,3 +101,18 @@ def test_g1_tokens_written_to_the_cache_count_once() -> None:
     body = answered({"content": [{"type": "text", "text": "x"}], "usage": usage}, CHAT, MESSAGES)
     assert (body["usage"]["prompt_tokens"], body["usage"]["total_tokens"]) == (12307, 12312)
     assert body["usage"]["prompt_tokens_details"]["cache_write_tokens"] == 12304
+
+
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}, 7]},
+    {"type": "text", "text": "a"},
+    {"type": "text", "text": "b"},
+    None,
+]
+
+
+def test_content_may_come_in_parts() -> None:
+    assert said_in(PARTS) == ("hm", "ab")
+    assert said_in(None) == said_in({}) == ("", "")
+    blocks = parse_answer({"choices": [{"message": {"content": PARTS}}]}).blocks
+    assert blocks == (Reasoning("hm"), Text("ab"))

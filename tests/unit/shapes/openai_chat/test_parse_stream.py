@@ -19,7 +19,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.openai_chat.parse_stream import ChatStreamParser
 from kinference.shapes.sse import Event
-from tests.unit.shapes.conversions import chunk
+from tests.unit.shapes.conversions import CHAT, MESSAGES, Stream, chunk, data
 
 
 def parsed(*events: Any) -> list[Piece]:
@@ -133,3 +133,12 @@ def test_an_error_ends_it(error: Any) -> None:
 @pytest.mark.parametrize("text", ["", "{", "7", "[]", "null", '{"choices":7}', '{"choices":[{"delta":7}]}'])
 def test_what_makes_no_sense_is_passed_over(text: str) -> None:
     assert parsed(text) == []
+
+
+def test_content_may_come_in_parts() -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    stream = Stream(MESSAGES, CHAT).feed(
+        data(chunk({"content": [thought]}), chunk({"content": [{"type": "text", "text": "a"}]}))
+    )
+    deltas = [event["delta"] for event in stream.events if event["type"] == "content_block_delta"]
+    assert deltas == [{"type": "thinking_delta", "thinking": "hm"}, {"type": "text_delta", "text": "a"}]
