@@ -54,4 +54,4 @@ def test_sizes_and_times_are_written_with_units() -> None:
 def test_every_policy_is_told_with_its_parameters() -> None:
     lines = reference_page().partition("## Policies")[2].splitlines()
     assert "| `round_robin` | | | Each endpoint in its turn, whatever its load. |" in lines
-    assert any(line.startswith("| | `lambda_itl` | `0.1` | what stalling") for line in lines)
+    assert any(line.startswith("| | `lambda_itl` | `0.02` | what stalling") for line in lines)
