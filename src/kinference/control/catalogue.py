@@ -10,6 +10,7 @@ from kinference.control.errors import StoreFailed
 from kinference.control.scope import EVERYONE, Scope, read_key
 from kinference.control.store.base import Kind, Row, Store
 from kinference.control.store.sealing import Sealed
+from kinference.errors import InvalidArgument
 
 DAMAGED = "damaged record"
 """In the place of the type of a provider whose row cannot be understood."""
@@ -129,9 +130,9 @@ def _provider_or_damaged(row: Row) -> Provider:
 def _route(row: Row) -> Route:
     try:
         body = msgspec.json.decode(row.body, type=RouteBody)
-    except msgspec.DecodeError as error:
+        scope, name = read_key(row.name)
+    except (msgspec.DecodeError, InvalidArgument) as error:
         raise StoreFailed(f"the stored route {row.name!r} cannot be understood") from error
-    scope, name = read_key(row.name)
     return Route(name, row.provider or "", body.model_id, body.timeout_secs, row.version, scope)
 
 
@@ -139,5 +140,4 @@ def _route_or_damaged(row: Row) -> Route:
     try:
         return _route(row)
     except StoreFailed:
-        scope, name = read_key(row.name)
-        return Route(name, row.provider or "", "", 0, row.version, scope)
+        return Route(row.name, row.provider or "", "", 0, row.version)

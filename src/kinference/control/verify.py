@@ -15,6 +15,9 @@ from kinference.ids import Seconds
 from kinference.ports import Headers, Upstream, UpstreamRequest, UpstreamTimeouts
 
 PATIENCE: Seconds = 30.0
+"""Of one probe."""
+PATIENCE_IN_ALL: Seconds = 50.0
+"""Of all of them: whoever asked waits for a minute, and is to know what came of it."""
 ANSWER_BYTES_MAX = 64 * 1024
 MOCK_SCHEME = "mock://"
 
@@ -39,11 +42,19 @@ class Attempt:
 class Verifier:
     """Sends probes over an upstream that itself refuses addresses which must not be reached."""
 
-    def __init__(self, upstream: Upstream, patience: Seconds = PATIENCE) -> None:
-        self._upstream, self._patience = upstream, patience
+    def __init__(self, upstream: Upstream, patience: Seconds = PATIENCE, in_all: Seconds = PATIENCE_IN_ALL) -> None:
+        self._upstream, self._patience, self._in_all = upstream, patience, in_all
 
     async def verify(self, provider: str, resolved: Resolved) -> ValidatedEndpoint:
         """The first endpoint that answers well. Raises Unmet with what was wrong and what to do."""
+        try:
+            async with asyncio.timeout(self._in_all):
+                return await self._tried(provider, resolved)
+        except TimeoutError:
+            slow = Attempt(Verdict.CONNECTIVITY, f"its answers took over {self._in_all:g} s together")
+            raise _refusal(provider, resolved, slow) from None
+
+    async def _tried(self, provider: str, resolved: Resolved) -> ValidatedEndpoint:
         first_refusal: Attempt | None = None
         for probe in _probes_of(resolved.protocols):
             url = _url(probe, resolved)

@@ -45,6 +45,7 @@ async def test_a_row_that_cannot_be_understood_is_told_so(catalogue: Catalogue, 
 async def test_a_row_that_cannot_be_understood_hides_no_other(catalogue: Catalogue, store: SqliteStore) -> None:
     for kind in Kind:
         await store.write(Row(kind, "x", b"\xff"))
+    await store.write(Row(Kind.ROUTE, "team-a/no name/x", b'{"model_id": "m", "timeout_secs": 0}'))
     await catalogue.write_provider(PROVIDER)
     assert [(each.name, each.type) for each in await catalogue.providers()] == [("p", "openai"), ("x", DAMAGED)]
-    assert [(each.key, each.model_id) for each in await catalogue.routes()] == [("x", "")]
+    assert [(each.key, each.model_id) for each in await catalogue.routes()] == [("team-a/no name/x", ""), ("x", "")]

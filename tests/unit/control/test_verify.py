@@ -132,3 +132,17 @@ async def test_an_endpoint_that_stays_silent_is_given_up() -> None:
 
     with pytest.raises(Unmet, match=r"no answer within 0\.01 s"):
         await Verifier(Silent(), patience=0.01).verify("p", OPENAI)
+
+
+async def test_endpoints_that_are_slow_one_after_the_other_are_given_up_together() -> None:
+    class Slow:
+        asked = 0
+
+        async def send(self, request: UpstreamRequest) -> Answer:
+            self.asked += 1
+            if self.asked == 2:
+                await asyncio.Event().wait()
+            return Answer(404)
+
+    with pytest.raises(Unmet, match=r"its answers took over 0\.05 s together"):
+        await Verifier(Slow(), in_all=0.05).verify("p", OPENAI)

@@ -8,6 +8,8 @@ from kinference.control.errors import StoreFailed
 from kinference.control.store.base import Kind, Row, Store
 
 FORMAT = "kinference-store-1"
+VERSION_MAX = 2**62
+"""Far beyond any number of changes, and still half of what a database's integers hold."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -35,6 +37,10 @@ def parsed(content: bytes) -> list[Row]:
         raise StoreFailed("this is not a backup of kinference's store") from None
     if len(rows) != opening.rows:
         raise StoreFailed(f"the backup holds {len(rows)} records of {opening.rows}: it was cut off")
+    if len({(row.kind, row.name) for row in rows}) < len(rows):
+        raise StoreFailed("the backup holds two records of one name")
+    if not all(0 < row.version <= VERSION_MAX for row in rows):
+        raise StoreFailed("the backup holds a record whose version cannot be one")
     return rows
 
 
