@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kinference.shapes import reasoners
 from kinference.shapes.alternate import orphans
 from kinference.shapes.bedrock_converse.embed import PURPOSE, embeds_by_cohere
 from kinference.shapes.claude import constrain, output_cap, refuses_more
@@ -27,6 +28,7 @@ from kinference.shapes.ir import (
     kinds_of,
 )
 from kinference.shapes.lost import Lost, Untranslatable, safe
+from kinference.shapes.reasoners import reasons
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api, Loss
 
@@ -38,6 +40,7 @@ GEMINI_STOPS: Final = 5
 ALTERNATING: Final = (Api.ANTHROPIC_MESSAGES, Api.GEMINI, Api.BEDROCK_CONVERSE)
 """APIs that take user and assistant in turn, and every call with its result."""
 CLAUDE_APIS: Final = (Api.ANTHROPIC_MESSAGES, Api.BEDROCK_CONVERSE)
+OPENAI_APIS: Final = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES)
 _USUAL_TIERS: Final = ("", "auto", "default", "standard", "standard_only")
 
 
@@ -232,6 +235,10 @@ def _clamp(request: Request, fields: Fields, target: Api) -> tuple[Request, list
     if request.thinking is not None and target is Api.BEDROCK_CONVERSE and "claude" not in request.model:
         losses.append(Lost("dropped", name_of(Concept.THINKING, fields)))  # each maker has fields of its own for it
         request = msgspec.structs.replace(request, thinking=None)
+    if target in OPENAI_APIS and reasons(request.model):
+        request, dropped = reasoners.constrain(request)
+        kept = (concept for concept in dropped if treatment(concept, target) is not Treatment.DROPPED)
+        losses += (Lost("dropped", name_of(concept, fields)) for concept in kept)
     if "claude" in request.model and target in CLAUDE_APIS:
         request, dropped = constrain(request)
         losses += (Lost("dropped", name_of(concept, fields)) for concept in dropped)

@@ -4,7 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from kinference.shapes import media
 from kinference.shapes.anthropic_messages.fields import DEFAULTS, FIELDS
-from kinference.shapes.anthropic_messages.settings import choice_of, format_of, parallel_of, thinking_of, tools_of
+from kinference.shapes.anthropic_messages.settings import (
+    CHATS,
+    choice_of,
+    format_of,
+    parallel_of,
+    thinking_of,
+    tools_of,
+)
 from kinference.shapes.extras import extras
 from kinference.shapes.ir import (
     Block,
@@ -90,6 +97,8 @@ def _turns(messages: Sequence[object]) -> Iterator[Turn]:
         where = f"messages[{at}]"
         message = object_of(value, where)
         role = _ROLES.get(str(message.get("role")))
+        if message.get("role") == "tool":
+            raise BadBody(f"{where}.role: {CHATS}")
         if role is None:
             raise BadBody(f"{where}.role: unknown; give user or assistant")
         yield Turn(role, _content(message.get("content"), where))
@@ -131,6 +140,8 @@ def _block(block: Json, where: str) -> Block:
             return _document(block, where)
         case "search_result":
             return _search_result(block, where)
+        case "image_url" | "input_audio":
+            raise BadBody(f"{where}.type: {CHATS}")
         case _:
             raise Untranslatable(f"{where}.type: only its own provider knows this kind of block")
 

@@ -1,6 +1,7 @@
 """Tools, tool choice, thinking and answer format of a Messages request."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from kinference.shapes.ir import (
     CacheMark,
@@ -17,6 +18,7 @@ from kinference.shapes.json_text import bool_of, count_of, list_of, object_of, s
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 
+CHATS: Final = "is of a Chat Completions body; send that to /v1/chat/completions"
 _BY_WORD = {effort.word: effort for effort in Effort}
 
 
@@ -29,6 +31,8 @@ def _tools(tools: Sequence[object]) -> Iterator[Tool]:
     for at, value in enumerate(tools):
         where = f"tools[{at}]"
         tool = object_of(value, where)
+        if "function" in tool:
+            raise BadBody(f"{where}.function: {CHATS}")
         if tool.get("type") not in (None, "custom") or "input_schema" not in tool:
             raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
         name = string_of(tool.get("name"), f"{where}.name")

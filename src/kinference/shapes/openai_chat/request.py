@@ -25,7 +25,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import bool_of, count_of, list_of, number_of, object_of, string_of, strings_of
 from kinference.shapes.openai_chat.fields import DEFAULTS, FIELDS
-from kinference.shapes.openai_chat.settings import effort_of, format_of, tool_choice_of, tools_of
+from kinference.shapes.openai_chat.settings import MESSAGES, effort_of, format_of, tool_choice_of, tools_of
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
 
@@ -35,6 +35,8 @@ _SYSTEM = ("system", "developer")
 
 def parse_request(body: Json) -> Request:
     """Read a request. Raises BadBody."""
+    if body.get("system"):
+        raise BadBody(f"system: {MESSAGES}")
     turns = list(_turns(list_of(body.get("messages"), "messages")))
     leading = next((at for at, turn in enumerate(turns) if turn.role is not Role.SYSTEM), len(turns))
     stream_options = object_of(body.get("stream_options") or {}, "stream_options")
@@ -199,6 +201,8 @@ def _part(value: object, where: str) -> Block:
             return _file(object_of(part.get("file"), f"{where}.file"), where, _mark(part))
         case "refusal":
             return Refusal(string_of(part.get("refusal"), f"{where}.refusal"))
+        case "tool_use" | "tool_result" | "thinking" | "document" | "image":
+            raise BadBody(f"{where}.type: {MESSAGES}")
         case _:
             raise BadBody(f"{where}.type: unknown; give text, image_url, input_audio or file")
 

@@ -1,6 +1,7 @@
 """Tools, tool choice, response format and effort of a Chat Completions request."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from kinference.shapes.ir import (
     CacheMark,
@@ -18,6 +19,7 @@ from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 
 EFFORTS = {effort.word: effort for effort in Effort}
+MESSAGES: Final = "is of an Anthropic Messages body; send that to /v1/messages"
 MODES = {mode.value: mode for mode in ToolMode}
 
 
@@ -31,6 +33,8 @@ def _tools(body: Json) -> Iterator[Tool]:
     for at, value in enumerate(list_of(body.get("tools"), "tools")):
         where = f"tools[{at}]"
         tool = object_of(value, where)
+        if "input_schema" in tool:
+            raise BadBody(f"{where}.input_schema: {MESSAGES}")
         cache = CacheMark() if isinstance(tool.get("cache_control"), dict) else None
         match tool.get("type", "function"):
             case "function":

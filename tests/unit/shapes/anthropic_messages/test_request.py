@@ -100,3 +100,17 @@ def test_what_only_its_provider_knows_goes_nowhere_else() -> None:
 def test_what_cannot_be_read_is_named_by_its_place(message: object) -> None:
     with pytest.raises(BadBody, match=r"messages\[0\]"):
         parse(message)
+
+
+@pytest.mark.parametrize(
+    ("members", "place"),
+    [
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, r"tools\[0\].function"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, r"messages\[0\].role"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, r"messages\[0\].content\[0\].type"),
+    ],
+)
+def test_a_body_of_chat_completions_is_told_where_it_belongs(members: dict[str, object], place: str) -> None:
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], **members}
+    with pytest.raises(BadBody, match=f"^{place}: .*/v1/chat/completions$"):
+        parse_request(body)

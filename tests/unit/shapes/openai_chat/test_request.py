@@ -133,3 +133,16 @@ def test_e8_an_image_that_nobody_takes_is_named_by_its_place() -> None:
     svg = {"type": "image_url", "image_url": {"url": "data:image/svg+xml;base64,PHN2Zz4="}}
     with pytest.raises(BadBody, match=r"messages\[0\].content\[1\]: unsupported image type"):
         blocks([{"type": "text", "text": "x"}, svg])
+
+
+@pytest.mark.parametrize(
+    ("members", "place"),
+    [
+        ({"system": "s"}, "system"),
+        ({"tools": [{"name": "f", "input_schema": {}}]}, r"tools\[0\].input_schema"),
+        ({"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}, r"messages\[0\].content\[0\].type"),
+    ],
+)
+def test_a_body_of_messages_is_told_where_it_belongs(members: dict[str, object], place: str) -> None:
+    with pytest.raises(BadBody, match=f"^{place}: .*/v1/messages$"):
+        parse_request({"model": "m", "messages": HI, **members})
