@@ -1,6 +1,6 @@
 """A destination's answer on its way out: head, relay, and the accounts afterwards, however it ends."""
 
-from kinference.errors import UpstreamCut, UpstreamTimeout
+from kinference.errors import Draining, UpstreamCut, UpstreamTimeout
 from kinference.gateway import errors, headers
 from kinference.gateway.access_log import End, Record
 from kinference.gateway.dispatch import Delivery
@@ -63,7 +63,10 @@ class Deliverer:
         """Read all of an answer before the client hears of it: only then is it known to be one."""
         answer, clock = delivery.answer, self._outside.clock
         try:
-            received = await read_whole(answer)
+            received = await self._outside.departure.unless_over(read_whole(answer))
+        except Draining as error:
+            await reply.refuse(errors.refusal_of(error))
+            return
         except (UpstreamCut, UpstreamTimeout) as error:
             self._nothing_came(delivery)
             await reply.refuse(errors.refusal_of(error))

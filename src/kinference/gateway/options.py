@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from kinference.gateway.auth import ClientKey
 from kinference.gateway.backends import Directory
+from kinference.gateway.departure import Departure
 from kinference.gateway.engine_gaps import EngineGaps
 from kinference.gateway.ingress import BodyLimits
 from kinference.ids import Seconds
@@ -45,3 +46,5 @@ class Outside:
     directory: Directory
     gaps: EngineGaps = field(default_factory=EngineGaps)
     """What was learned of the engines on the way."""
+    departure: Departure = field(default_factory=Departure)
+    """When this process ends."""

@@ -108,7 +108,7 @@ class Gateway:
         order = Order(caller, inbound, body, not route.runs_prompt, loss)
         dispatch = Dispatch(self._outside, self._options, record, order)
         try:
-            outcome = await _outcome(dispatch, exchange)
+            outcome = await self._outcome(dispatch, exchange)
             if isinstance(outcome, Delivery):
                 await Deliverer(self._outside, self._options, record, route).deliver(outcome, reply)
             elif isinstance(outcome, Estimated):
@@ -121,6 +121,14 @@ class Gateway:
             await dispatch.close()
             body.placed()
 
+    async def _outcome(self, dispatch: Dispatch, exchange: Exchange) -> Delivery | Estimated | Refusal | ErrorAnswer:
+        try:
+            return await self._outside.departure.unless_over(dispatch.run(exchange))
+        except ClientGone:
+            raise
+        except KinferenceError as error:
+            return errors.refusal_of(error)
+
 
 def loss_of(received: Headers, configured: Loss) -> Loss:
     """What a lossy translation comes to for one request: its header can make it stricter and no laxer."""
@@ -129,12 +137,3 @@ def loss_of(received: Headers, configured: Loss) -> Loss:
         return configured
     named = _LOSSES.get(wanted.decode("latin-1").strip().lower(), configured)
     return max(configured, named, key=list(Loss).index)
-
-
-async def _outcome(dispatch: Dispatch, exchange: Exchange) -> Delivery | Estimated | Refusal | ErrorAnswer:
-    try:
-        return await dispatch.run(exchange)
-    except ClientGone:
-        raise
-    except KinferenceError as error:
-        return errors.refusal_of(error)

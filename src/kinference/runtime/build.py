@@ -18,6 +18,7 @@ from kinference.fleet.tokenize import PromptTokens
 from kinference.fleet.watch import FleetWatcher
 from kinference.gateway.auth import ClientKey
 from kinference.gateway.backends import BackendRoute, Directory
+from kinference.gateway.departure import Departure
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.service import Gateway
 from kinference.ids import ObjectRef, Seconds
@@ -80,6 +81,7 @@ class Parts:
     wire: Wire
     certificates: Certificates | None
     access: Access
+    departure: Departure
 
 
 def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
@@ -107,6 +109,7 @@ def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
         wire,
         certificates(config, wire),
         Access(*access_credentials(config, clock.wall)),
+        Departure(),
     )
 
 
@@ -157,6 +160,7 @@ def build_gateway(config: Config, parts: Parts, picker: Picker, backends: Follow
         clock=parts.clock,
         metrics=parts.metrics,
         directory=build_directory(config, parts.fleet, backends),
+        departure=parts.departure,
     )
     options = GatewayOptions(
         keys=tuple(ClientKey(key.key.reveal(), key.tenant, key.service_class) for key in config.gateway.keys),

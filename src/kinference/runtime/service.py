@@ -36,6 +36,8 @@ from kinference.runtime.wires import Wire, http_upstream
 from kinference.wire.exchange import Exchange
 
 DRAIN_POLL: Seconds = 0.05
+PARTING: Seconds = 1.0
+"""So long before the end, a tenth of a shorter time, requests without an answer are told of it."""
 
 _log = logging.getLogger(__name__)
 
@@ -135,7 +137,9 @@ class Service:
         parts.desk.drain()
         deadline = parts.clock.now() + timeout
         if servers.gateway is not None:
+            parting = asyncio.get_running_loop().call_later(timeout - min(PARTING, timeout / 10), parts.departure.end)
             await servers.gateway.drain(timeout)
+            parting.cancel()
         while not parts.desk.is_idle and parts.clock.now() < deadline:  # noqa: ASYNC110 - the desk tells nobody
             await asyncio.sleep(DRAIN_POLL)
         if servers.rpc is not None:

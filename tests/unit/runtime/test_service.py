@@ -1,3 +1,4 @@
+import asyncio
 import json
 import socket
 from dataclasses import replace
@@ -5,6 +6,8 @@ from pathlib import Path
 
 import grpc
 import pytest
+from anthropic import AsyncAnthropic, InternalServerError
+from anthropic.types import MessageParam
 
 from kinference.config.load import from_engines
 from kinference.config.schema import Access, AccessToken, Backend, Config, Control, Listen, Peer, Planes, Routing
@@ -17,6 +20,8 @@ from kinference.errors import ConfigError
 from kinference.ports import UpstreamRequest
 from kinference.runtime.planes import Plane
 from kinference.runtime.service import Ports, running, write_ports
+from kinference.sim.options import EngineOptions
+from kinference.sim.serving import serve_engine
 from kinference.vocabulary import Api, Role
 from kinference.wire.aiohttp_upstream import AiohttpUpstream
 
@@ -30,6 +35,12 @@ async def status(port: int, target: str) -> int:
         answer = await upstream.send(UpstreamRequest("GET", f"http://127.0.0.1:{port}", target, ()))
         await answer.close()
         return answer.status
+
+
+async def shown(port: int, target: str) -> bytes:
+    async with AiohttpUpstream() as upstream:
+        answer = await upstream.send(UpstreamRequest("GET", f"http://127.0.0.1:{port}", target, ()))
+        return b"".join([chunk async for chunk in answer.chunks()])
 
 
 async def chat_status(port: int) -> int:
@@ -156,3 +167,26 @@ async def test_a_provider_record_that_changes_puts_its_backend_right(tmp_path: P
         await control.backends.refresh()
         (after,) = service._parts.fleet.backends()
         assert before.revision != after.revision
+
+
+async def test_who_has_no_answer_when_the_process_ends_is_told_so_in_its_own_words() -> None:
+    options = EngineOptions(("m",), speed=0.01)
+    async with serve_engine(options) as engine, asyncio.timeout(20):
+        config = replace(from_engines([f"http://127.0.0.1:{engine.port}"]), listen=FREE.listen)
+        async with running(config) as service:
+            await service.settled()
+            async with AsyncAnthropic(
+                base_url=f"http://127.0.0.1:{service.ports.gateway}", api_key="any", max_retries=0
+            ) as client:
+                message: MessageParam = {"role": "user", "content": "hi" * 100_000}
+                asked = [
+                    asyncio.ensure_future(client.messages.create(model="m", max_tokens=5, messages=[message]))
+                    for _ in range(3)
+                ]
+                while b'{"interactive":2}' not in await shown(service.ports.admin, "/api/v1/waiting"):  # noqa: ASYNC110 - it signals nothing
+                    await asyncio.sleep(0.005)
+                await service.drain(0.5)
+                for refused in await asyncio.gather(*asked, return_exceptions=True):
+                    assert isinstance(refused, InternalServerError)
+                    assert (refused.status_code, refused.response.headers["retry-after"]) == (503, "1")
+                    assert "overloaded_error" in str(refused)

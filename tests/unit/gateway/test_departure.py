@@ -1,0 +1,54 @@
+import asyncio
+
+import pytest
+
+from kinference.errors import Draining
+from kinference.gateway.departure import Departure
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+async def seven() -> int:
+    return 7
+
+
+async def test_work_that_ends_in_time_has_its_result() -> None:
+    departure = Departure()
+    assert await departure.unless_over(seven()) == 7
+    departure.end()
+
+
+async def test_work_under_way_when_time_is_up_is_told_so_and_its_task_lives_on() -> None:
+    departure = Departure()
+
+    async def ask() -> str:
+        with pytest.raises(Draining, match="shutting down"):
+            await departure.unless_over(forever())
+        await asyncio.sleep(0)
+        return "answered"
+
+    asking = asyncio.ensure_future(ask())
+    await asyncio.sleep(0)
+    departure.end()
+    assert await asking == "answered"
+
+
+async def test_work_that_comes_afterwards_does_not_begin() -> None:
+    departure = Departure()
+    departure.end()
+    with pytest.raises(Draining):
+        await departure.unless_over(seven())
+
+
+@pytest.mark.parametrize("ends", [False, True])
+async def test_a_client_that_leaves_cancels_it_as_ever(ends: bool) -> None:
+    departure = Departure()
+    asking = asyncio.ensure_future(departure.unless_over(forever()))
+    await asyncio.sleep(0)
+    asking.cancel()
+    if ends:
+        departure.end()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
