@@ -208,7 +208,7 @@ class Admission:
     def _starts(self, weighing: Weighing, place: int, now: Seconds) -> bool:
         """Whether it can start there soon. Where nothing of ours is, it may, whatever a scrape says of room."""
         case, load = weighing.case, weighing.case.loads[place]
-        if load.requests == 0 and not load.foreign_requests:
+        if load.believed == 0 and not load.foreign_requests:
             return True
         within_ms = 0.0 if weighing.request.qos is QosClass.DEFERRABLE else self._rules.start_within_ms
         return _ready_ms(load, case.rates[place], now) <= within_ms and place in case.fitting
@@ -276,9 +276,17 @@ class Admission:
 
 
 def _ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
-    """How long until it could begin with one more prompt."""
+    """How long until it could begin with one more prompt, as far as anybody has told: its engine, or who reports.
+
+    Callers need do neither (a Pick may be all that is ever heard of a request), and must not be made to wait for a
+    guess.
+    """
     slope = rates.line.ms_per_token
+    if rates.typical.samples == 0 and not load.waiting and load.is_silent(slope, now):
+        return 0.0
     ready_ms = slope * load.prefill_tokens - load.done_ms(slope, now)
+    if load.doubted:
+        ready_ms *= load.believed / max(load.requests, 1)
     if load.foreign_tokens:
         ready_ms += slope * load.foreign_tokens * SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
     return ready_ms

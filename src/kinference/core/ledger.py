@@ -21,6 +21,8 @@ FROZEN_AFTER_S = 10.0
 """A busy engine whose numbers have stood still for longer has an exporter that hangs: they age from then on."""
 LOST_AFTER_S = 15.0
 """For how long an engine has to tell of less than we count. What is on its way there or back is younger."""
+DOUBTED_AFTER_S = 2.0
+"""For how long it has to do so until nobody is made to wait for what it does not tell of."""
 SILENCE, SILENCE_MS = 4.0, 1_000.0
 """A first token that takes so many times as long as expected, and so long beyond, will not be reported."""
 UNLIMITED = float("inf")
@@ -53,6 +55,8 @@ class Load:
     """When the first of these had its turn, as far as can be told: it came, or the one before it was done."""
 
     newest: ReservationId = ReservationId(0)
+    doubted: int = 0
+    """How many of ours the engine has not told of lately: those who asked for them may never have sent them there."""
     lost: int = 0
     """How many of ours the engine has not told of for so long that they are to be written off."""
     lost_until: ReservationId = ReservationId(0)
@@ -63,6 +67,14 @@ class Load:
     """The least that we counted beyond what the engine told, since `_surplus_since`."""
     _surplus_since: Seconds = 0.0
     _surplus_until: ReservationId = ReservationId(0)
+    _least: int = 0
+    """As `_surplus`, in the time since `_least_since`."""
+    _least_since: Seconds = -UNLIMITED
+
+    @property
+    def believed(self) -> int:
+        """Requests of ours that are there as far as the engine's word goes."""
+        return max(0, self.requests - self.doubted)
 
     @property
     def first_prompt(self) -> int:
@@ -72,21 +84,28 @@ class Load:
     def done_ms(self, ms_per_token: float, now: Seconds) -> Milliseconds:
         """How much of our prompts must be computed by now, though nobody has reported it yet: as much of the first as
         the time since its turn allows. When that is overdue by far its caller does not report, which it need not, and
-        the time since then has gone into those behind it.
+        the time since then has gone into those behind it, unless the engine tells that some wait.
         """
         if not self.prompts:
             return 0.0
         whole = ms_per_token * self.first_prompt
         gone = (now - self.begun_at) * 1e3
-        if gone <= whole:
-            return max(gone, 0.0)
+        if gone <= whole or self.waiting:
+            return min(max(gone, 0.0), whole)
         return min(ms_per_token * self.prefill_tokens, max(whole, gone - SILENCE * whole - SILENCE_MS))
+
+    def is_silent(self, ms_per_token: float, now: Seconds) -> bool:
+        """Whether the first of our prompts is so overdue that nobody seems to report."""
+        overdue_ms = SILENCE * ms_per_token * self.first_prompt + SILENCE_MS
+        return bool(self.prompts) and (now - self.begun_at) * 1e3 > overdue_ms
 
     def observe(self, seen: Observation, typical_tokens: float) -> None:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""
         self.waiting, self.kv_usage_ratio = seen.waiting, seen.kv_usage_ratio or 0.0
         self.seen_at = min(seen.seen_at, self._frozen_at(seen))
-        self._note_surplus(self.requests - seen.waiting - seen.running, seen.seen_at)
+        surplus = self.requests - seen.waiting - seen.running
+        self._note_doubt(max(0, surplus), seen.seen_at)
+        self._note_surplus(surplus, seen.seen_at)
         self.foreign_tokens = max(0, seen.waiting - self.prefilling) * typical_tokens
         self.foreign_requests = float(max(0, seen.waiting + seen.running - self.requests))
         if seen.kv_blocks and seen.block_tokens and seen.kv_usage_ratio is not None:
@@ -100,6 +119,11 @@ class Load:
             self._reading, self._changed_at = reading, seen.seen_at
         is_busy = seen.running > 0 and seen.kv_usage_ratio is not None
         return self._changed_at + FROZEN_AFTER_S if is_busy else UNLIMITED
+
+    def _note_doubt(self, surplus: int, now: Seconds) -> None:
+        self.doubted, self._least = min(self.doubted, surplus), min(self._least, surplus)
+        if now - self._least_since >= DOUBTED_AFTER_S:
+            self.doubted, self._least, self._least_since = self._least, surplus, now
 
     def _note_surplus(self, surplus: int, now: Seconds) -> None:
         if surplus <= 0 or self._surplus <= 0:
@@ -173,7 +197,7 @@ class Ledger:
             _give_back(reservation)
         return True
 
-    def write_off(self, load: Load, now: Seconds) -> None:
+    def write_off(self, load: Load) -> None:
         """Count no longer what the engine has not told of for so long; the oldest are the likeliest to be lost."""
         for number, reservation in self._live.items():
             if not load.lost or number > load.lost_until:
@@ -181,7 +205,7 @@ class Ledger:
             if reservation.load is load and reservation.is_counted:
                 load.lost -= 1
                 if not reservation.first_token_seen:
-                    _computed(reservation, number, now)
+                    _computed(reservation, number, load.begun_at)  # nobody told when the next had its turn
                 _give_back(reservation)
                 reservation.is_counted = False
         load.lost = 0

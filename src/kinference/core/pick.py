@@ -87,7 +87,7 @@ class Router:
 
         `known` was hashed before; `skip` so many of the tiers that could serve.
         """
-        self._sync(now)
+        self._sync()
         self._roster.relax(now)
         if request.pool is not None and request.pool not in self._roster.pools():
             return Decision(Outcome.NO_WORKERS, unknown_pool(request.pool))
@@ -235,15 +235,15 @@ class Router:
 
     def snapshot(self, now: Seconds) -> tuple[DestinationSnapshot, ...]:
         """Every destination as this router sees it, in the order of the fleet, for people."""
-        self._sync(now)
+        self._sync()
         return take_snapshot(self._roster, self._index, self.engine_blocks, now)
 
-    def _sync(self, now: Seconds) -> None:
+    def _sync(self) -> None:
         """Take over what the fleet was told: who can serve what, and what engines say of our requests."""
         if self._roster.sync():
             self._candidates.refresh(self._rulebook)
         while self._roster.losing:
-            self._ledger.write_off(self._roster.losing.pop(), now)
+            self._ledger.write_off(self._roster.losing.pop())
 
     def _adopt(self, rules: RoutingRules) -> None:
         scoring = make_policy(rules.policy, rules.parameters).scoring()

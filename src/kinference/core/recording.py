@@ -41,6 +41,7 @@ class RecordedCandidate(msgspec.Struct, frozen=True):
     latency_ms: Milliseconds
     failure_ratio: float
     prefilling: int
+    prefill_tokens: int
     first_prompt: int
     """Tokens of the prompt that is computed there now, as far as is known; 0 without one."""
     begun_at: Seconds
@@ -160,6 +161,7 @@ def _candidate(case: Case, place: int) -> RecordedCandidate:
         latency_ms=destination.latency.ms,
         failure_ratio=case.circuits[place].failure_ratio,
         prefilling=load.prefilling,
+        prefill_tokens=load.prefill_tokens,
         first_prompt=load.first_prompt,
         begun_at=load.begun_at,
         waiting=load.waiting,
@@ -207,6 +209,7 @@ def _rates(one: RecordedCandidate, line: Line) -> Rates:
 def _destination(one: RecordedCandidate) -> Destination:
     load = Load(
         prefilling=one.prefilling,
+        prefill_tokens=one.prefill_tokens,
         prompts={ReservationId(1): one.first_prompt} if one.first_prompt else {},
         begun_at=one.begun_at,
         waiting=one.waiting,

@@ -85,6 +85,37 @@ def test_what_an_engine_must_have_computed_by_now_makes_room_before_it_reports()
     assert len(world.released(0.9)) == 1
 
 
+def test_callers_that_never_report_wait_for_nobody_once_that_is_known() -> None:
+    """The contract lets them: a Pick may be all that is ever heard of a request."""
+    world, held, gone = World(), [], 0
+    for tick in range(400):
+        now = tick / 10
+        if tick % 10 == 0:
+            world.fleet.observe(POOL, Address("h0:1"), Observation(now, waiting=0, running=0))
+        if isinstance(world.admission.admit(chat(str(tick)), now), Waiting):
+            held.append(now)
+        gone += len(world.released(now))
+    assert held
+    assert held[-1] < 6.0
+    assert gone == len(held)
+
+
+def test_without_metrics_too_nobody_is_held_for_ever_on_a_guess() -> None:
+    world = World()
+    world.go(chat("a"))
+    world.hold(chat("b"), 0.1)
+    assert [decision.outcome for _, decision in world.released(6.0)] == [Outcome.OK]
+    assert all(isinstance(world.admission.admit(chat(str(number)), 6.1), Decision) for number in range(50))
+
+
+def test_an_engine_that_says_that_requests_wait_there_is_believed() -> None:
+    world = World()
+    world.go(chat("a"))
+    for second in range(8):
+        world.fleet.observe(POOL, Address("h0:1"), Observation(float(second), waiting=30, running=1))
+    world.hold(chat("b"), 7.5)
+
+
 def test_those_that_wait_leave_by_class() -> None:
     world = World()
     running = world.go(chat("a"))

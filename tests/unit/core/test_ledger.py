@@ -87,7 +87,7 @@ def test_what_the_engine_never_tells_of_for_long_is_written_off_the_oldest_first
     ledger.reserve(load, CLAIM, 0.0)
     load.observe(seen(LOST_AFTER_S, 3), 1.0)
     assert load.lost == 1  # at one moment all but one were there
-    ledger.write_off(load, 20.0)
+    ledger.write_off(load)
     assert (load.requests, load.prefilling, load.lost) == (5, 5, 0)
     assert ledger.release(numbers[0], 0.0)  # its late report is a report all the same, and takes nothing twice
     assert load.requests == 5
@@ -99,7 +99,7 @@ def test_all_that_is_lost_is_gone_when_the_engine_is_idle_and_nothing_younger_wi
     load.observe(seen(0.0, 0), 1.0)
     young = ledger.reserve(load, CLAIM, 0.0)
     load.observe(seen(LOST_AFTER_S + 1, 0), 1.0)
-    ledger.write_off(load, 20.0)
+    ledger.write_off(load)
     assert (load.requests, load.prefill_tokens, load.decode_tokens, load.resident) == (
         1,
         CLAIM.prefill_tokens,
@@ -120,6 +120,29 @@ def test_what_is_on_its_way_is_not_lost() -> None:
         load.observe(seen(float(at), at % 2), 1.0)  # every other scrape comes before the engine has it
         ledger.release(number, 0.0)
         assert load.lost == 0
+
+
+def test_what_the_engine_has_not_told_of_lately_is_doubted_as_long_as_it_does_not() -> None:
+    ledger, load = Ledger(), Load()
+    numbers = [ledger.reserve(load, CLAIM, 0.0) for _ in range(5)]
+    for at, running, doubted in ((0.0, 2, 0), (1.0, 1, 0), (2.0, 2, 3), (3.0, 3, 2), (4.0, 2, 2), (5.0, 5, 0)):
+        load.observe(seen(at, running), 1.0)
+        assert (at, load.doubted, load.believed) == (at, doubted, 5 - doubted)
+    for number in numbers:
+        ledger.release(number, 6.0)
+    assert load.believed == 0
+
+
+def test_prompts_that_nobody_reports_are_done_in_time_unless_the_engine_tells_that_some_wait() -> None:
+    ledger, load = Ledger(), Load()
+    for _ in range(10):
+        ledger.reserve(load, CLAIM, 0.0)
+    whole = float(CLAIM.prefill_tokens)
+    assert not load.is_silent(1.0, 0.5)
+    assert load.is_silent(1.0, 3_600.0)
+    assert load.done_ms(1.0, 3_600.0) == 10 * whole
+    load.observe(seen(3_600.0, 1, waiting=9), 1.0)
+    assert load.done_ms(1.0, 3_600.0) == whole
 
 
 def test_a_busy_engine_whose_numbers_stand_still_is_believed_less_and_less() -> None:
