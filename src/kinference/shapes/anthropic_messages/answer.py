@@ -120,7 +120,7 @@ def _written(blocks: tuple[Block, ...], *, is_cut: bool) -> Iterator[Json]:
         match block:
             case Reasoning():
                 yield {"type": "thinking", "thinking": block.text, "signature": block.signature}
-            case Sealed():
+            case Sealed(issuer=Api.ANTHROPIC_MESSAGES):  # another's would go on to Anthropic, which refuses it
                 yield {"type": "redacted_thinking", "data": block.data}
             case Text() | Refusal():
                 yield {"type": "text", "text": block.text}

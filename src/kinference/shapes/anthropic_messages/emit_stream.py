@@ -92,7 +92,7 @@ class MessagesStreamEmitter:
                 return self._close() + self._open("tool_use", block)
             case ReasoningEnd():
                 return self._signed(piece)
-            case Sealed():
+            case Sealed(issuer=Api.ANTHROPIC_MESSAGES):
                 block = {"type": "redacted_thinking", "data": piece.data}
                 return self._close() + self._open("redacted_thinking", block) + self._close()
             case Started():

@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.gemini.embed import parse_embeddings, parse_predictions
-from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Text, ToolCall
+from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps, loads, object_text
 from kinference.shapes.logprobs import of_gemini, to_gemini
 from kinference.shapes.openai_chat.answer import call_id, count_in, logprobs_of, text_in
+from kinference.vocabulary import Api
 
 _FINISHES: Final[Mapping[str, Finish]] = {
     "MAX_TOKENS": Finish.LENGTH,
@@ -95,6 +96,8 @@ def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
             continue
         call, text = part.get("functionCall"), text_in(part, "text")
         if isinstance(call, dict):
+            if signature := text_in(part, "thoughtSignature"):
+                yield Sealed(signature, Api.GEMINI)
             arguments = dumps(call.get("args") or {}).decode()
             yield ToolCall(text_in(call, "id") or call_id(answer_id, calls), text_in(call, "name"), arguments)
             calls += 1

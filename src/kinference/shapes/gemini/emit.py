@@ -20,6 +20,7 @@ from kinference.shapes.ir import (
     Refusal,
     Request,
     Role,
+    Sealed,
     Text,
     Tool,
     ToolCall,
@@ -130,12 +131,15 @@ def _contents(turns: tuple[Turn, ...]) -> Iterator[Json]:
 
 
 def _parts(turn: Turn, names: Mapping[str, str]) -> Iterator[Json]:
-    """The parts; the first call of a turn has to carry a signature."""
-    is_first = True
+    """The parts; the first call of a turn has to carry a signature, and each its own where the client kept it."""
+    kept = [block.data for block in turn.blocks if isinstance(block, Sealed)]
+    signatures = iter(kept or [NO_SIGNATURE])
     for block in turn.blocks:
+        if isinstance(block, Sealed):
+            continue
         if isinstance(block, ToolCall):
-            yield _call(block) | ({"thoughtSignature": NO_SIGNATURE} if is_first else {})
-            is_first = False
+            signature = next(signatures, None)
+            yield _call(block) | ({"thoughtSignature": signature} if signature else {})
         elif isinstance(block, ToolResult):
             yield from _result(block, names)
         else:

@@ -19,7 +19,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.failures import failure_of
 from kinference.shapes.gemini.answer import blocks_of, candidate_of, counts_of, finish_of, is_blocked
-from kinference.shapes.ir import Json, Reasoning, Text, ToolCall
+from kinference.shapes.ir import Json, Reasoning, Sealed, Text, ToolCall
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import text_in
 from kinference.shapes.scan import BadBody
@@ -111,6 +111,8 @@ class GeminiStreamParser:
                     yield TextPiece(block.text, block.logprobs)
                 case Reasoning():
                     yield ReasoningPiece(block.text)
+                case Sealed():
+                    yield block
                 case ToolCall():
                     yield ToolBegun(self._calls, block.id, block.name)
                     yield ArgumentsPiece(self._calls, block.arguments)

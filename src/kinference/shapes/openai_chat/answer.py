@@ -11,6 +11,7 @@ from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import Logprobs, of_openai, to_chat
+from kinference.shapes.seals import sealed
 from kinference.shapes.usage import TOKENS_MAX
 from kinference.vocabulary import Api
 
@@ -189,14 +190,15 @@ def _message(blocks: tuple[Block, ...]) -> Json:
 
 
 def is_signed(block: Block) -> bool:
-    """Whether a thought is worth handing back to its issuer, who is the one whose blocks clients know."""
-    return isinstance(block, Reasoning | Sealed) and block.issuer is Api.ANTHROPIC_MESSAGES
+    """Whether a thought is worth handing back to its issuer: who signed as clients know it, or sealed it."""
+    return isinstance(block, Sealed) or (isinstance(block, Reasoning) and block.issuer is Api.ANTHROPIC_MESSAGES)
 
 
 def signed_block(block: Block) -> Json:
     """A thought as clients keep it for its issuer."""
     if isinstance(block, Sealed):
-        return {"type": "redacted_thinking", "data": block.data}
+        data = block.data if block.issuer is Api.ANTHROPIC_MESSAGES else sealed(block)
+        return {"type": "redacted_thinking", "data": data}
     assert isinstance(block, Reasoning), "only thoughts are signed"
     return {"type": "thinking", "thinking": block.text, "signature": block.signature}
 

@@ -110,10 +110,10 @@ class ChatStreamEmitter:
 
     def _signed(self, piece: ReasoningEnd | Sealed) -> bytes:
         """A signature goes with its block's text, which the client has seen already: it keeps only the seal."""
-        if piece.issuer is not Api.ANTHROPIC_MESSAGES:
-            return b""
         if isinstance(piece, Sealed):
             return self._delta({"thinking_blocks": [signed_block(piece)]})
+        if piece.issuer is not Api.ANTHROPIC_MESSAGES:
+            return b""
         return self._delta({"thinking_blocks": [{"type": "thinking", "signature": piece.signature}]})
 
     def _delta(self, delta: Json) -> bytes:

@@ -27,6 +27,7 @@ from kinference.shapes.json_text import bool_of, count_of, list_of, number_of, o
 from kinference.shapes.openai_chat.fields import DEFAULTS, FIELDS
 from kinference.shapes.openai_chat.settings import MESSAGES, effort_of, format_of, tool_choice_of, tools_of
 from kinference.shapes.scan import BadBody
+from kinference.shapes.seals import unsealed
 from kinference.vocabulary import Api
 
 ANSWERS_MAX = 128
@@ -167,7 +168,8 @@ def _thoughts(message: Json, where: str) -> Iterator[Block]:
     for block in blocks:
         thought = object_of(block, f"{where}.thinking_blocks")
         if thought.get("type") == "redacted_thinking":
-            yield Sealed(string_of(thought.get("data"), where), Api.ANTHROPIC_MESSAGES)
+            data = string_of(thought.get("data"), where)
+            yield unsealed(data, "") or Sealed(data, Api.ANTHROPIC_MESSAGES)
         else:
             signature = string_of(thought.get("signature"), where)
             issuer = Api.ANTHROPIC_MESSAGES if signature else None

@@ -7,7 +7,7 @@ from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import counts_of, text_in
-from kinference.shapes.openai_responses.seals import sealed
+from kinference.shapes.seals import sealed
 
 ECHOED: Final = (
     "instructions",

@@ -25,9 +25,9 @@ from kinference.shapes.ir import (
 from kinference.shapes.json_text import bool_of, count_of, list_of, number_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.openai_responses.fields import DEFAULTS, FIELDS
-from kinference.shapes.openai_responses.seals import unsealed
 from kinference.shapes.openai_responses.settings import format_of, thinking_of, tool_choice_of, tools_of, verbosity_of
 from kinference.shapes.scan import BadBody
+from kinference.shapes.seals import unsealed
 from kinference.vocabulary import Api
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}

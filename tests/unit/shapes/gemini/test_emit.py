@@ -10,9 +10,9 @@ from kinference.shapes.ir import (
     Image,
     Json,
     Media,
+    Reasoning,
     Request,
     Role,
-    Sealed,
     Text,
     Thinking,
     Tool,
@@ -24,7 +24,6 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import Untranslatable
-from kinference.vocabulary import Api
 from tests.unit.shapes.conversions import CHAT, GEMINI, HI, TOOL, sent, warnings
 
 USER = Turn(Role.USER, (Text("hi"),))
@@ -133,8 +132,8 @@ def test_media_also_in_results() -> None:
     assert last["parts"] == [{"functionResponse": {"name": "f", "response": {"error": ""}}}, inline]
 
 
-@pytest.mark.parametrize("block", [ToolCall("c", "f", "5"), Sealed("d", Api.ANTHROPIC_MESSAGES)])
-def test_what_cannot_be_written_is_refused(block: ToolCall | Sealed) -> None:
+@pytest.mark.parametrize("block", [ToolCall("c", "f", "5"), Reasoning("r")])
+def test_what_cannot_be_written_is_refused(block: ToolCall | Reasoning) -> None:
     with pytest.raises(Untranslatable):
         emit_request(Request(turns=(USER, Turn(Role.ASSISTANT, (block,)))))
 

@@ -16,8 +16,8 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.openai_responses.request import parse_request
-from kinference.shapes.openai_responses.seals import sealed
 from kinference.shapes.scan import BadBody
+from kinference.shapes.seals import sealed
 from kinference.vocabulary import Api
 
 PNG = "iVBORw0KGgoAAAANSUhEUg=="

@@ -1,4 +1,6 @@
-"""Signed thoughts of another provider inside `encrypted_content`, where clients keep them without looking."""
+"""Signed thoughts of another provider inside what clients keep without looking: Responses' `encrypted_content`, and the
+`data` of what Chat clients know as redacted thinking.
+"""
 
 import base64
 import binascii
