@@ -36,7 +36,7 @@ def passage() -> TranslatedPassage:
 def test_the_way_back_knows_what_was_sent_and_what_was_lost() -> None:
     found = way_back(ORIGINAL, b'{"model":"claude-opus-4-7"}', WAY)
     assert (found.back.model, found.back.is_streaming) == ("claude-opus-4-7", True)
-    assert found.warnings == "dropped=seed;assumed=max_tokens:8192"
+    assert found.warnings == "dropped=seed;assumed=max_tokens:64000"
     assert way_back(ORIGINAL, b"no json", WAY).back.model == "m"
     with pytest.raises(BadBody):
         way_back(b"{}", b"{}", WAY)
