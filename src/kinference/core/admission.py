@@ -71,8 +71,10 @@ class Admission:
         return self._waiting
 
     def reconfigure(self, rules: AdmissionRules) -> None:
-        """Replace the rules; who waits stays, and by when they have to have left."""
+        """Replace the rules; who waits stays, and by when they have to have left. Where nobody is to wait all go."""
         self._rules = rules
+        for line in self._lines.values():
+            line.again_at = 0.0
 
     def admit(self, request: Request, now: Seconds) -> Decision | Waiting:
         """Decide at once while anyone can start soon; else hold the request: `release` tells what became of it."""
@@ -143,7 +145,7 @@ class Admission:
 
         Who seems able to start is weighed anew: caches may have changed, and with them where it is best off.
         """
-        within_ms = self._rules.start_within_ms
+        within_ms = self._rules.start_within_ms if self._rules.enabled else inf
         rooms = {name for name, place in line.places.items() if _ready_ms(*place, now) <= within_ms}
         if not rooms:
             return None
@@ -208,6 +210,8 @@ class Admission:
     def _starts(self, weighing: Weighing, place: int, now: Seconds) -> bool:
         """Whether it can start there soon. Where nothing of ours is, it may, whatever a scrape says of room."""
         case, load = weighing.case, weighing.case.loads[place]
+        if not self._rules.enabled:
+            return True
         if load.believed == 0 and not load.foreign_requests:
             return True
         within_ms = 0.0 if weighing.request.qos is QosClass.DEFERRABLE else self._rules.start_within_ms

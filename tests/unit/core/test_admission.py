@@ -278,3 +278,15 @@ def test_people_see_who_waits() -> None:
     assert (line.pools, line.tenants, line.longest_s) == (("default/pool",), 2, 0.5)
     assert line.requests == {INTERACTIVE: 1, BATCH: 1}
     assert line.work_ms > 1_000
+
+
+def test_who_waits_goes_at_once_when_nobody_is_to_wait_any_more() -> None:
+    world = World()
+    world.go(chat())
+    held = [world.hold(chat(name, qos)) for name, qos in (("a", INTERACTIVE), ("b", BATCH), ("c", DEFERRABLE))]
+    assert world.released(0.0) == []
+    world.admission.reconfigure(AdmissionRules(enabled=False))
+    released = world.released(0.0)
+    assert [waiting for waiting, _ in released] == held
+    assert all(decision.choice is not None for _, decision in released)
+    assert (len(world.admission), world.admission.deadline(0.0)) == (0, None)
