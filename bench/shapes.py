@@ -1,7 +1,8 @@
-"""Times what the hot path does to bodies and events. Run: `python bench/shapes.py`."""
+"""Times, in CPU time, what the hot path does to bodies and events. Run: `python bench/shapes.py`."""
 
 import argparse
 import json
+import time
 import timeit
 from collections.abc import Callable
 from functools import partial
@@ -31,8 +32,8 @@ def chat(content: str, messages: int, body_bytes: int) -> bytes:
 
 
 def microseconds(call: Callable[[], object], rounds: int) -> float:
-    """The median round's time of one call."""
-    timer = timeit.Timer(call)
+    """The median round's CPU time of one call."""
+    timer = timeit.Timer(call, timer=time.process_time)
     loops = max(1, timer.autorange()[0] // 10)
     return sorted(timer.repeat(rounds, loops))[rounds // 2] / loops * 1e6
 
