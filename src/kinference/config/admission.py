@@ -28,9 +28,14 @@ class Admission:
         default=Count(4096), metadata=about("Requests held at once; beyond, deferrable ones are refused, then batch.")
     )
     interactive: Waits = field(
-        default=Waits(Duration(2.0), Duration(60.0)), metadata=about("Waits of class INTERACTIVE.")
+        default=Waits(Duration(2.0), Duration(60.0)),
+        metadata=about("Waits of class INTERACTIVE; absent: objective and wait_max are 2s and 1m."),
     )
-    batch: Waits = field(default=Waits(Duration(30.0), Duration(600.0)), metadata=about("Waits of class BATCH."))
+    batch: Waits = field(
+        default=Waits(Duration(30.0), Duration(600.0)),
+        metadata=about("Waits of class BATCH; absent: objective and wait_max are 30s and 10m."),
+    )
     deferrable: Waits = field(
-        default=Waits(Duration(300.0), Duration(3600.0)), metadata=about("Waits of class DEFERRABLE.")
+        default=Waits(Duration(300.0), Duration(3600.0)),
+        metadata=about("Waits of class DEFERRABLE; absent: objective and wait_max are 5m and 1h."),
     )

@@ -2,8 +2,11 @@
 
 import pytest
 
+from kinference.config.admission import Admission, Waits
+from kinference.config.keys import keys_of
 from kinference.config.load import parse
 from kinference.config.problems import InvalidConfig
+from kinference.config.reference import written
 
 
 def test_a_class_has_its_own_waits_and_the_rest_their_defaults() -> None:
@@ -17,3 +20,11 @@ def test_a_class_has_its_own_waits_and_the_rest_their_defaults() -> None:
 def test_waits_are_given_in_full() -> None:
     with pytest.raises(InvalidConfig, match="wait_max"):
         parse("routing: {admission: {batch: {objective: 1m}}}")
+
+
+def test_the_reference_tells_what_each_class_waits_when_nothing_is_said() -> None:
+    for key in keys_of(Admission).values():
+        if key.kind is Waits:
+            told = written(key.default)
+            assert isinstance(told, dict)
+            assert key.help.endswith(f"absent: objective and wait_max are {told['objective']} and {told['wait_max']}.")
