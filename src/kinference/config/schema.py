@@ -119,6 +119,14 @@ class Limits:
             "worth at once; whoever goes on is disconnected."
         ),
     )
+    untaken_max_bytes: Size = field(
+        default=Size(2**30),
+        metadata=about(
+            "Bytes of requests on all ports that no handler has taken yet; from a quarter of it on clients are made to "
+            "wait, from half of it on a connection with more than an even share has the HTTP/2 stream reset that "
+            "brings more."
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from kinference.wire.exchange import Handler, HttpServer
 from kinference.wire.rpc import RpcService
 from kinference.wire.sandbox_tokens import SandboxTokens
 from kinference.wire.sigv4 import AwsKeys
+from kinference.wire.untaken import Untaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +235,10 @@ def build_servers(
     if control is not None:
         services.append(control)
     grpc, http = (parts.certificates.grpc, parts.certificates.http) if parts.certificates else (None, None)
-    options = http_options(config.limits)
+    account = Untaken(config.limits.untaken_max_bytes)
+    options, rpc = http_options(config.limits, account), grpc_limits(config.limits, account)
     return Servers(
-        rpc=rpc_server(parts.wire, str(address), services, grpc_limits(config.limits), grpc) if services else None,
+        rpc=rpc_server(parts.wire, str(address), services, rpc, grpc) if services else None,
         gateway=http_server(parts.wire, handlers.gateway, parts.clock, options, http)
         if Plane.GATEWAY in planes
         else None,

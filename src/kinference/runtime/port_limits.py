@@ -6,11 +6,12 @@ from kinference.config.schema import Limits
 from kinference.wire.grpc_session import GrpcLimits
 from kinference.wire.http2.guard import Http2Limits, rates
 from kinference.wire.server_options import HttpServerOptions
+from kinference.wire.untaken import Untaken
 
 
-def grpc_limits(limits: Limits) -> GrpcLimits:
+def grpc_limits(limits: Limits, account: Untaken) -> GrpcLimits:
     """Of the picker's port."""
-    http2 = Http2Limits(rates=rates(limits.stream_resets_per_second, limits.pings_per_second))
+    http2 = Http2Limits(account=account, rates=rates(limits.stream_resets_per_second, limits.pings_per_second))
     if limits.streams_max is not None:
         http2 = replace(http2, streams_max=limits.streams_max)
     if limits.header_list_max_bytes is not None:
@@ -19,12 +20,13 @@ def grpc_limits(limits: Limits) -> GrpcLimits:
     return GrpcLimits(limits.chunk_max_bytes, limits.connections_max, limits.connections_per_peer_max, http2=http2)
 
 
-def http_options(limits: Limits) -> HttpServerOptions:
+def http_options(limits: Limits, account: Untaken) -> HttpServerOptions:
     """Of the gateway and the admin port."""
     options = HttpServerOptions(
         connections_max=limits.connections_max,
         connections_per_peer_max=limits.connections_per_peer_max,
         rates=rates(limits.stream_resets_per_second, limits.pings_per_second),
+        account=account,
     )
     if limits.streams_max is not None:
         options = replace(options, streams_max=limits.streams_max)

@@ -22,6 +22,9 @@ class Carrier(Protocol):
     def taken(self, stream_id: int, size: int) -> None:
         """The handler took so many bytes."""
 
+    def needs_bytes(self) -> None:
+        """The handler begins to wait for the caller."""
+
     def hold(self, call: "GrpcCall", message: bytes) -> bool:
         """Keep a first message back until its handler ends or waits: mostly it is the last too. False: send it."""
 
@@ -160,6 +163,7 @@ class GrpcCall:
     async def _wait_for_message(self, timeout: Seconds | None) -> None:
         timer = None if timeout is None else self.carrier.wake_after(timeout, self)
         self.timed_out = False
+        self.carrier.needs_bytes()
         try:
             while not (self.inbox or self.half_closed or self.failure):
                 await self._turn()

@@ -125,6 +125,9 @@ class GrpcSession(Http2Session[CallHead]):
             for call in fresh:
                 self._start(call)
 
+    def _is_awaited(self) -> bool:
+        return any(call.is_waiting for call in self._calls.values())
+
     def _end_streams(self) -> None:
         self.stop_calls()
         self._host.sessions.discard(self)

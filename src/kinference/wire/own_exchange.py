@@ -75,7 +75,16 @@ class OwnExchange:
                 raise ClientGone("the request's body broke off")
             else:
                 self._arrival = asyncio.get_running_loop().create_future()
+                self._expect()
                 await self._arrival
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the handler waits for more of the body."""
+        return self._arrival is not None and not self._arrival.done()
+
+    def _expect(self) -> None:
+        """The handler begins to wait for more of the body: nothing may hold it up."""
 
     def _ask_for_body(self) -> None:
         """Send the interim answer that a client with `expect: 100-continue` waits for."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kinference.ids import Seconds
 from kinference.wire.http2.guard import RATES, Nuisance, Rate
+from kinference.wire.untaken import Untaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +27,6 @@ class HttpServerOptions:
     """On one connection of HTTP/2 at once."""
     rates: Mapping[Nuisance, Rate] = field(default_factory=lambda: RATES)
     """How often a peer may be a nuisance on a connection of HTTP/2."""
+    account: Untaken = field(default_factory=Untaken, compare=False)
+    """Where the bytes that wait for handlers are counted over all connections; our own carrier only."""
     backlog: int = 1024

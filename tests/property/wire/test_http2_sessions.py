@@ -14,10 +14,12 @@ from kinference.wire.grpc_session import GrpcLimits, GrpcSession, Host
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.http2 import frames
 from kinference.wire.http2.frames import FrameType
+from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.ingress import Http2Ingress
 from kinference.wire.rpc import Call, RpcService
 from kinference.wire.server_options import HttpServerOptions
 from kinference.wire.site import Site
+from kinference.wire.untaken import Untaken
 from tests.unit.wire.http2.peer import HELLO, data, framed
 from tests.unit.wire.test_grpc_session import ListTransport
 
@@ -47,6 +49,8 @@ frame = st.one_of(
     st.just(frames.goaway(0, 0)),
     st.builds(frames.frame, st.sampled_from(FrameType), st.integers(0, 255), streams, st.binary(max_size=10)),
 )
+rooms = st.sampled_from((0, 40, 2**30))
+"""For all bytes that no handler has taken."""
 reads = st.lists(st.lists(frame, max_size=6).map(b"".join), max_size=6)
 
 
@@ -95,12 +99,15 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-@given(reads=reads, fills=flag)
+@given(reads=reads, fills=flag, room=rooms)
 @settings(max_examples=200, deadline=None)
-def test_an_http_session_takes_any_frames_and_leaves_no_handler_behind(reads: list[bytes], fills: bool) -> None:
+def test_an_http_session_takes_any_frames_and_leaves_no_handler_behind(
+    reads: list[bytes], fills: bool, room: int
+) -> None:
     async def scenario() -> None:
         loop, surprises = asyncio.get_running_loop(), Surprises()
-        site = Site(surprises.serve, SystemClock(), HttpServerOptions(), loop, Deadlines(loop))
+        account = Untaken(room)
+        site = Site(surprises.serve, SystemClock(), HttpServerOptions(account=account), loop, Deadlines(loop))
         session = Http2Ingress(site)
         session.connection_made(ListTransport())
         for read in (HELLO, *reads):
@@ -115,18 +122,20 @@ def test_an_http_session_takes_any_frames_and_leaves_no_handler_behind(reads: li
         assert not site.handlers
         assert not site.connections
         assert not surprises.found
+        assert (account.held, account.connections) == (0, 0)
 
     asyncio.run(scenario())
 
 
-@given(reads=reads, inline=flag)
+@given(reads=reads, inline=flag, room=rooms)
 @settings(max_examples=200, deadline=None)
-def test_a_grpc_session_takes_any_frames_and_leaves_no_call_behind(reads: list[bytes], inline: bool) -> None:
+def test_a_grpc_session_takes_any_frames_and_leaves_no_call_behind(reads: list[bytes], inline: bool, room: int) -> None:
     async def scenario() -> None:
         handlers = {"echo": echo} if inline else {"echo": echo, "never": never}  # an inline handler waits for its call
         service = RpcService("s", handlers, inline=inline)
         methods = {f"/s/{name}": Method(service, name, handler, is_counted=True) for name, handler in handlers.items()}
-        surprises, host = Surprises(), Host(methods, GrpcLimits())
+        account = Untaken(room)
+        surprises, host = Surprises(), Host(methods, GrpcLimits(http2=Http2Limits(account=account)))
         session = GrpcSession(host)
         session.connection_made(ListTransport())
         for read in (HELLO, *reads):
@@ -137,5 +146,6 @@ def test_a_grpc_session_takes_any_frames_and_leaves_no_call_behind(reads: list[b
         assert host.idle.is_set()
         assert not host.sessions
         assert not surprises.found
+        assert (account.held, account.connections) == (0, 0)
 
     asyncio.run(scenario())

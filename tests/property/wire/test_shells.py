@@ -117,6 +117,8 @@ class Server:
         assert not self.site.connections
         assert self.host.idle.is_set(), "a call goes on after its connection"
         assert not self.host.sessions
+        for account in (self.site.options.account, self.host.limits.http2.account):
+            assert (account.held, account.connections) == (0, 0), "bytes stay counted after their connection"
 
 
 @pytest.fixture

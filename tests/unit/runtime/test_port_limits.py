@@ -4,7 +4,9 @@ from kinference.runtime.port_limits import grpc_limits, http_options
 from kinference.wire.grpc_session import GrpcLimits
 from kinference.wire.http2.guard import RATES, Nuisance, Rate
 from kinference.wire.server_options import HttpServerOptions
+from kinference.wire.untaken import BYTES_MAX, Untaken
 
+ACCOUNT = Untaken()
 SET = Limits(
     chunk_max_bytes=Size(1),
     connections_max=Count(2),
@@ -17,12 +19,17 @@ SET = Limits(
 
 
 def test_the_defaults_are_the_carriers_own() -> None:
-    assert grpc_limits(Limits()) == GrpcLimits()
-    assert http_options(Limits()) == HttpServerOptions()
+    assert grpc_limits(Limits(), ACCOUNT) == GrpcLimits()
+    assert http_options(Limits(), ACCOUNT) == HttpServerOptions()
+    assert Limits().untaken_max_bytes == BYTES_MAX
+
+
+def test_bytes_that_wait_for_handlers_are_counted_in_one_account_for_all_ports() -> None:
+    assert grpc_limits(SET, ACCOUNT).http2.account is http_options(SET, ACCOUNT).account is ACCOUNT
 
 
 def test_every_configured_limit_reaches_the_picker() -> None:
-    limits = grpc_limits(SET)
+    limits = grpc_limits(SET, ACCOUNT)
     assert (limits.chunk_bytes_max, limits.connections_max, limits.connections_per_peer_max) == (1, 2, 3)
     assert (limits.http2.streams_max, limits.http2.header_list_bytes_max, limits.http2.header_block_bytes_max) == (
         4,
@@ -32,13 +39,13 @@ def test_every_configured_limit_reaches_the_picker() -> None:
 
 
 def test_every_configured_limit_reaches_the_ports_of_http() -> None:
-    options = http_options(SET)
+    options = http_options(SET, ACCOUNT)
     assert (options.connections_max, options.connections_per_peer_max) == (2, 3)
     assert (options.streams_max, options.field_bytes_max) == (4, 5)
 
 
 def test_rates_change_what_they_name_and_nothing_else() -> None:
-    for rates in (grpc_limits(SET).http2.rates, http_options(SET).rates):
+    for rates in (grpc_limits(SET, ACCOUNT).http2.rates, http_options(SET, ACCOUNT).rates):
         assert rates[Nuisance.RESET] == Rate(24, 6, RATES[Nuisance.RESET].per_request)
         assert rates[Nuisance.CONTROL] == Rate(70, 7, RATES[Nuisance.CONTROL].per_request)
         assert [rates[kind] for kind in (Nuisance.FAULT, Nuisance.EMPTY)] == [

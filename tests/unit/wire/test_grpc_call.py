@@ -25,10 +25,14 @@ class FakeCarrier:
         self.sent: list[bytes] = []
         self.takes_all = True
         self.later: list[GrpcCall] = []
+        self.times_needed = 0
         self.timers: list[GrpcCall] = []
 
     def taken(self, stream_id: int, size: int) -> None:
         self.credited += size
+
+    def needs_bytes(self) -> None:
+        self.times_needed += 1
 
     def hold(self, call: GrpcCall, message: bytes) -> bool:
         return False
@@ -67,6 +71,7 @@ async def report_one(call: Call) -> None:
 
 async def test_a_message_wakes_the_handler_that_waits_for_it_and_is_credited() -> None:
     call, carrier = started(report_one)
+    assert carrier.times_needed == 1, "the caller must be free to send"
     with pytest.raises(Ended) as seen:
         call.take(framed(b"hello"), ended=False)
     assert seen.value.args == (b"hello",)

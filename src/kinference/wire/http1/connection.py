@@ -20,6 +20,7 @@ from kinference.wire.http1.exchange import Http1Exchange
 from kinference.wire.http1.requests import End, Event, Malformed, RequestHead, RequestReader
 from kinference.wire.site import Site
 from kinference.wire.tls import peer_names
+from kinference.wire.untaken import Untaken
 
 _log = logging.getLogger(__name__)
 
@@ -98,8 +99,10 @@ class Connection(asyncio.Protocol):
         self._site.forget(self)
         self._site.deadlines.forget(self)
         self.resume_writing()
-        self._ahead.clear()
+        self._drop_ahead()
         exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.release()
         if exchange is not None and not exchange.is_over:
             exchange.break_body()
             assert self._handler is not None, "each exchange has a handler"
@@ -142,9 +145,21 @@ class Connection(asyncio.Protocol):
     def _take(self, event: Event) -> None:
         if self._ahead or self._has_whole_request():
             self._ahead.append(event)
+            if isinstance(event, bytes):
+                self.account.held += len(event)
             self.hold_reading()
         else:
             self._act(event)
+
+    def _next_ahead(self) -> Event:
+        event = self._ahead.popleft()
+        if isinstance(event, bytes):
+            self.account.give_back(len(event))
+        return event
+
+    def _drop_ahead(self) -> None:
+        while self._ahead:
+            self._next_ahead()
 
     def _has_whole_request(self) -> bool:
         return self._exchange is not None and self._exchange.is_received
@@ -186,6 +201,11 @@ class Connection(asyncio.Protocol):
     @property
     def is_draining(self) -> bool:
         return self._site.is_draining
+
+    @property
+    def account(self) -> Untaken:
+        """Where bytes are counted that wait for handlers."""
+        return self._site.options.account
 
     def date(self) -> bytes:
         """The `date` line."""
@@ -232,11 +252,12 @@ class Connection(asyncio.Protocol):
         self.flush()
         exchange, self._exchange, self._first_byte_at = self._exchange, None, None
         assert exchange is not None, "only the exchange whose turn it is ends it"
+        exchange.release()
         if exchange.must_close:
             self._end()
             return
         while self._ahead and not self._has_whole_request():
-            self._act(self._ahead.popleft())
+            self._act(self._next_ahead())
         self.go_on_reading()
         if not self._is_idle():
             return
@@ -247,7 +268,9 @@ class Connection(asyncio.Protocol):
 
     def reset(self) -> None:
         """Break the connection off. Where its end is the end of the answer, only a reset tells the two apart."""
-        self._exchange = None
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.release()
         transport = self._transport
         if transport is None or self.is_lost:
             return
@@ -280,7 +303,7 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         assert transport is not None, "ended after it began"
         self._is_ending = True
-        self._ahead.clear()
+        self._drop_ahead()
         if self._is_half_closed or transport.is_closing() or not transport.can_write_eof():
             self.close()
             return

@@ -9,6 +9,7 @@ from kinference.wire.exchange import header
 from kinference.wire.http1 import answers
 from kinference.wire.http1.requests import RequestHead
 from kinference.wire.own_exchange import OwnExchange, wake
+from kinference.wire.untaken import Untaken
 
 BODY_HELD_MAX = 256 * 1024
 """Body bytes that may wait for the handler before the client is made to wait."""
@@ -27,6 +28,8 @@ class Line(Protocol):
     def is_lost(self) -> bool: ...
     @property
     def is_congested(self) -> bool: ...
+    @property
+    def account(self) -> Untaken: ...
     def send(self, piece: bytes) -> None:
         """Write, at the end of the event loop's round at the latest."""
         ...
@@ -84,8 +87,10 @@ class Http1Exchange(OwnExchange):
 
     def receive(self, piece: bytes) -> None:
         """Part of the body has come."""
+        account = self._line.account
         self._held += len(piece)
-        if self._held > BODY_HELD_MAX:
+        account.held += len(piece)
+        if self._held > BODY_HELD_MAX or account.is_short:
             self._line.hold_reading()
         super().receive(piece)
 
@@ -95,9 +100,16 @@ class Http1Exchange(OwnExchange):
         wake(self._arrival)
 
     def _take(self) -> Sequence[bytes]:
-        pieces, self._pieces, self._held = self._pieces, [], 0
+        pieces, self._pieces = self._pieces, []
+        self.release()
         self._line.go_on_reading()
         return pieces
+
+    def release(self) -> None:
+        """What has come was taken, or nobody will take it any more."""
+        held, self._held = self._held, 0
+        if held:
+            self._line.account.give_back(held)
 
     def _send_continue(self) -> None:
         if self._is_http_1_1:

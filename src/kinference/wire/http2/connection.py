@@ -363,6 +363,19 @@ class Http2Connection(Generic[Head]):
 
     # --- the shell's side ------------------------------------------------------------------------
 
+    @property
+    def is_withholding(self) -> bool:
+        """Whether the peer is kept from sending, until `open_window`, because too much waits for the handlers."""
+        return self._intake.is_withholding
+
+    def open_window(self) -> None:
+        """Let the peer send again."""
+        self._intake.open_window()
+
+    def lose(self) -> None:
+        """The transport is gone: nothing that came is kept for anyone."""
+        self._intake.close()
+
     def take_output(self) -> bytes:
         """What is to be written now."""
         return self._outbox.take()

@@ -30,6 +30,10 @@ class Line(Protocol):
         """The handler took so many bytes: the client may send as many again."""
         ...
 
+    def needs_bytes(self) -> None:
+        """The handler begins to wait for the client."""
+        ...
+
     def send_head(self, stream_id: int, block: bytes) -> None: ...
     def send_body(self, stream_id: int, chunk: bytes) -> bool:
         """Send, at the end of the event loop's round at the latest. False when some has to wait: `go_on` follows."""
@@ -75,6 +79,9 @@ class Http2Exchange(OwnExchange):
         pieces, self._pieces = self._pieces, []
         self._line.taken(self._stream_id, sum(map(len, pieces)))
         return pieces
+
+    def _expect(self) -> None:
+        self._line.needs_bytes()
 
     def _send_continue(self) -> None:
         self._line.send_head(self._stream_id, CONTINUE)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from kinference.ids import Seconds
 from kinference.wire.http2.frames import ConnectionFault, ErrorCode
+from kinference.wire.untaken import Untaken
 
 
 class Nuisance(Enum):
@@ -70,6 +71,8 @@ class Http2Limits:
     """Bytes on their way over all streams: how fast one connection can be, and no bound on what it holds."""
     untaken_bytes_max: int = 512 * 2**20
     """Bytes that arrived over all streams and that no handler has taken; the stream that brings more is refused."""
+    account: Untaken = field(default_factory=Untaken, compare=False)
+    """Where those of all connections are counted."""
     frame_bytes_max: int = 65_536
     header_block_bytes_max: int = 65_536
     """Of a block as it travels."""

@@ -61,6 +61,9 @@ class Http2Ingress(Http2Session[HttpHead]):
     def _begin_streams(self) -> None:
         """They have begun: a handler is a task, which waits for its turn anyway."""
 
+    def _is_awaited(self) -> bool:
+        return any(found.exchange.is_waiting for found in self._open.values())
+
     def _end_streams(self) -> None:
         self._cancel_all()
         self._site.forget(self)
@@ -182,6 +185,7 @@ def session_limits(options: HttpServerOptions) -> SessionLimits:
             streams_max=options.streams_max,
             stream_window=BODY_HELD_MAX,
             untaken_bytes_max=UNTAKEN_BYTES_MAX,
+            account=options.account,
             header_block_bytes_max=options.field_bytes_max,
             header_list_bytes_max=options.field_bytes_max,
             rates=options.rates,

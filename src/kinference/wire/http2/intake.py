@@ -2,7 +2,8 @@
 
 A stream's window opens again as its handler takes bytes. The connection's opens with every byte that arrives, taken or
 not: were it to wait for the handlers, streams with half a message each could fill it, and none of them would ever be
-complete. What a connection may hold is bounded by a count of its own instead.
+complete. What a connection may hold is bounded by a count of its own instead, and what all of them may by an account
+that they share: while that is short, the connection's window stays as it is until the shell opens it.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,11 @@ class Intake:
         self.owed = 0
         """Bytes that arrived and for which the connection's window has not been opened again."""
         self.untaken = 0
+        self._account = limits.account
+        self._account.connections += 1
+        self._is_closed = False
+        self.is_withholding = False
+        """Whether the connection's window would have been opened, and was not for want of room."""
 
     def arrived(self, size: int) -> None:
         """DATA arrived, for whatever stream."""
@@ -29,24 +35,36 @@ class Intake:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the connection's window")
         self.owed += size
         if self.owed * 2 >= self._limits.connection_window:
-            self._write(window_update(0, self.owed))
-            self.window += self.owed
-            self.owed = 0
+            if self._account.is_short:
+                self.is_withholding = True
+            else:
+                self.open_window()
+
+    def open_window(self) -> None:
+        """Let the peer send as much again on the connection."""
+        self.is_withholding = False
+        self._write(window_update(0, self.owed))
+        self.window += self.owed
+        self.owed = 0
 
     def hold(self, stream: Stream, size: int) -> None:
         """It is for this stream."""
         stream.receive_window -= size
         stream.untaken += size
         self.untaken += size
+        account = self._account
+        account.held += size
         if stream.receive_window < 0:
             raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the stream's window")
         if self.untaken > self._limits.untaken_bytes_max:
             raise StreamFault(ErrorCode.ENHANCE_YOUR_CALM, "more DATA than all handlers of the connection take")
+        if account.held > account.refuse_above and account.refuses(self.untaken):
+            raise StreamFault(ErrorCode.ENHANCE_YOUR_CALM, "more DATA than all handlers of all connections take")
 
     def taken(self, stream: Stream, size: int) -> None:
         """Its handler took so much: the peer may send as much again."""
         stream.untaken -= size
-        self.untaken -= size
+        self._give_back(size)
         stream.owed += size
         if stream.owed >= self._limits.credit_bytes and stream.state is not HALF_CLOSED_REMOTE:
             self._write(window_update(stream.id, stream.owed))
@@ -55,4 +73,16 @@ class Intake:
 
     def forget(self, stream: Stream) -> None:
         """A stream has ended; nobody will take what it brought."""
-        self.untaken -= stream.untaken
+        self._give_back(stream.untaken)
+
+    def close(self) -> None:
+        """The connection is lost, and with it what it brought."""
+        if not self._is_closed:
+            self._account.connections -= 1
+            self._give_back(self.untaken)
+            self._is_closed = True
+
+    def _give_back(self, size: int) -> None:
+        if size and not self._is_closed:
+            self.untaken -= size
+            self._account.give_back(size)

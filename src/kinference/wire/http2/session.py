@@ -59,6 +59,10 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         """All frames of a read are known."""
 
     @abstractmethod
+    def _is_awaited(self) -> bool:
+        """Whether a handler waits for bytes."""
+
+    @abstractmethod
     def _end_streams(self) -> None:
         """The connection is lost."""
 
@@ -88,6 +92,8 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         for event in self._connection.feed(data, self._now()):
             actions[type(event)](event)
         self._begin_streams()
+        if self._connection.is_withholding:
+            self._wait_for_room()
         self._is_collecting = False
         self._flush()
 
@@ -104,6 +110,25 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         if self._alarm is not None:
             self._alarm.cancel()
         self._end_streams()
+        self._limits.http2.account.leave(self._open_window)
+        self._connection.lose()
+
+    def _wait_for_room(self) -> None:
+        """Let the peer wait until handlers have taken more, unless one of its own waits for what it sends."""
+        if self._is_awaited():
+            self._open_window()
+        else:
+            self._limits.http2.account.wait(self._open_window)
+
+    def _open_window(self) -> None:
+        self._limits.http2.account.leave(self._open_window)
+        self._connection.open_window()
+        self._flush_soon()
+
+    def needs_bytes(self) -> None:
+        """A handler begins to wait for bytes: the peer must be free to send them."""
+        if self._connection.is_withholding:
+            self._open_window()
 
     def _go_on(self) -> None:
         """Let streams that wait send on."""

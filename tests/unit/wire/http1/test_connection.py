@@ -7,6 +7,7 @@ import pytest
 
 from kinference.wire.exchange import Exchange, respond
 from kinference.wire.server_options import HttpServerOptions
+from kinference.wire.untaken import Untaken
 from tests.unit.wire.http1.serving import GET, answer, connected, echo, serving
 
 
@@ -210,3 +211,46 @@ async def test_an_offer_to_upgrade_is_served_as_if_it_were_not_there() -> None:
         assert await answer(reader) == b"/ abc"
         writer.write(get("/next"))
         assert await answer(reader) == b"/next "
+
+
+async def test_a_process_short_of_room_serves_those_whose_handlers_take_what_comes() -> None:
+    account = Untaken(0)
+    body = b"x" * 1_000_000
+    post = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    async with serving(options=HttpServerOptions(account=account)) as port, connected(port) as (reader, writer):
+        writer.write(post + post)
+        assert [await answer(reader) for _ in range(2)] == [b"/ " + body] * 2
+    assert account.held == 0
+
+
+async def test_what_was_sent_ahead_of_an_answer_is_counted_and_given_back_with_the_connection() -> None:
+    account, is_called, is_lost = Untaken(), asyncio.Event(), asyncio.Event()
+
+    async def handler(exchange: Exchange) -> None:
+        is_called.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_lost.set()
+
+    ahead = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\nabc" * 2
+    async with serving(handler, HttpServerOptions(account=account)) as port, connected(port) as (_, writer):
+        writer.write(ahead)
+        await is_called.wait()
+        assert account.held == 6
+        writer.transport.abort()
+        await is_lost.wait()
+        assert account.held == 0
+
+
+async def test_a_body_that_its_handler_never_reads_is_given_back_with_the_answer() -> None:
+    account, is_answered = Untaken(), asyncio.Event()
+
+    async def handler(exchange: Exchange) -> None:
+        await respond(exchange, 413, b"no", b"text/plain")
+        is_answered.set()
+
+    async with serving(handler, HttpServerOptions(account=account)) as port, connected(port) as (_, writer):
+        writer.write(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nabc")
+        await is_answered.wait()
+        assert account.held == 0

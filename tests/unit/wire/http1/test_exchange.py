@@ -8,12 +8,14 @@ from kinference.errors import ClientGone
 from kinference.wire.exchange import respond
 from kinference.wire.http1.exchange import BODY_HELD_MAX, Http1Exchange
 from kinference.wire.http1.requests import RequestHead
+from kinference.wire.untaken import Untaken
 
 
 class NotedLine:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
         self.peer, self.peer_names = "peer", ("agent.local",)
+        self.account = Untaken()
         self.is_draining = self.is_lost = self.is_congested = False
         self.is_held = self.is_turned_over = self.is_reset = self.is_closed = False
         self.may_go_on = asyncio.Event()
@@ -160,6 +162,28 @@ async def test_a_body_held_over_the_limit_makes_the_client_wait_until_it_is_read
     await anext(exchange.body())
     held.append(line.is_held)
     assert held == [False, True, False]
+
+
+async def test_while_room_is_short_the_client_waits_with_every_byte_until_it_is_read() -> None:
+    line = NotedLine()
+    line.account = Untaken(16)
+    exchange = exchange_on(line, is_received=False)
+    held = []
+    for piece in (b"four", b"!"):
+        exchange.receive(piece)
+        held.append((line.is_held, line.account.held))
+    await anext(exchange.body())
+    held.append((line.is_held, line.account.held))
+    assert held == [(False, 4), (True, 5), (False, 0)]
+
+
+def test_bytes_that_nobody_will_take_are_given_back_once() -> None:
+    line = NotedLine()
+    exchange = exchange_on(line, is_received=False)
+    exchange.receive(b"four")
+    exchange.release()
+    exchange.release()
+    assert line.account.held == 0
 
 
 async def test_a_body_that_breaks_off_is_a_client_gone_after_what_came() -> None:

@@ -20,7 +20,7 @@ class NotedLine:
     def __init__(self) -> None:
         self.heads: list[bytes] = []
         self.body = b""
-        self.taken_bytes = 0
+        self.taken_bytes = self.times_needed = 0
         self.is_finished = self.is_reset = False
         self.is_free = True
 
@@ -30,6 +30,9 @@ class NotedLine:
     def taken(self, stream_id: int, size: int) -> None:
         assert stream_id == 1
         self.taken_bytes += size
+
+    def needs_bytes(self) -> None:
+        self.times_needed += 1
 
     def send_head(self, stream_id: int, block: bytes) -> None:
         assert stream_id == 1
@@ -94,9 +97,12 @@ async def test_the_body_is_credited_as_it_is_taken() -> None:
     assert line.taken_bytes == 5
     assert await anext(body) == b"de"
     waiting = asyncio.ensure_future(anext(body))
+    assert (line.times_needed, exchange.is_waiting) == (0, False)
     await asyncio.sleep(0)
+    assert (line.times_needed, exchange.is_waiting) == (1, True), "the client must be free to send"
     exchange.receive(b"f")
     assert await waiting == b"f"
+    assert not exchange.is_waiting
     exchange.end_body()
     assert [piece async for piece in body] == []
 

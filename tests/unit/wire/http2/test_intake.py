@@ -1,11 +1,14 @@
 """The windows that we grant."""
 
+from dataclasses import replace
+
 import pytest
 
 from kinference.wire.http2.frames import ConnectionFault, StreamFault, window_update
 from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.intake import Intake
 from kinference.wire.http2.streams import Event, Stream, Streams
+from kinference.wire.untaken import Untaken
 
 LIMITS = Http2Limits(stream_window=100, credit_bytes=20, connection_window=200, untaken_bytes_max=150)
 
@@ -62,3 +65,44 @@ def test_what_a_connection_holds_is_bounded_and_the_end_of_a_stream_makes_room()
     intake.forget(other)
     intake.forget(stream)
     assert intake.untaken == 0
+
+
+def two_of(account: Untaken) -> tuple[Intake, Intake]:
+    limits = replace(LIMITS, account=account)
+    return Intake(limits, lambda _: None), Intake(limits, lambda _: None)
+
+
+def test_what_all_connections_hold_is_one_account_and_one_that_is_lost_gives_back_once() -> None:
+    account = Untaken()
+    first, second = two_of(account)
+    streams = [Stream(number, 0, LIMITS.stream_window) for number in (1, 3)]
+    first.hold(streams[0], 60)
+    second.hold(streams[1], 30)
+    first.taken(streams[0], 10)
+    assert (account.held, account.connections) == (80, 2)
+    first.close()
+    first.close()
+    first.taken(streams[0], 50)
+    assert (account.held, account.connections) == (30, 1)
+    second.forget(streams[1])
+    assert account.held == 0
+
+
+def test_over_half_of_the_bound_of_all_only_who_holds_more_than_an_even_share_is_refused() -> None:
+    first, second = two_of(Untaken(160))
+    first.hold(Stream(1, 0, LIMITS.stream_window), 80)
+    second.hold(Stream(1, 0, LIMITS.stream_window), 40)
+    with pytest.raises(StreamFault, match="ENHANCE_YOUR_CALM"):
+        first.hold(Stream(3, 0, LIMITS.stream_window), 1)
+    with pytest.raises(StreamFault, match="ENHANCE_YOUR_CALM"):
+        second.hold(Stream(3, 0, LIMITS.stream_window), 1)
+
+
+def test_while_room_is_short_the_connections_window_is_for_the_shell_to_open() -> None:
+    account, written = Untaken(160), list[bytes]()
+    intake = Intake(replace(LIMITS, account=account), written.append)
+    account.held = 41
+    intake.arrived(100)
+    assert (written, intake.is_withholding, intake.window) == ([], True, 100)
+    intake.open_window()
+    assert (written, intake.is_withholding, intake.window) == ([window_update(0, 100)], False, 200)

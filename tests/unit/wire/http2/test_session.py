@@ -3,11 +3,13 @@
 import asyncio
 
 from kinference.wire.http2 import frames
-from kinference.wire.http2.events import RequestReceived
+from kinference.wire.http2.events import DataReceived, RequestReceived
 from kinference.wire.http2.frames import FrameType
+from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.requests import Request
 from kinference.wire.http2.session import Http2Session, SessionLimits
-from tests.unit.wire.http2.peer import HELLO, Talk, same, split
+from kinference.wire.untaken import Untaken
+from tests.unit.wire.http2.peer import HELLO, Talk, data, same, split
 
 
 class ListTransport(asyncio.Transport):
@@ -42,7 +44,9 @@ class Counting(Http2Session[Request]):
     def __init__(self, limits: SessionLimits, *, admits: bool = True) -> None:
         super().__init__(same, limits)
         self.admits, self.requests, self.begun, self.ended = admits, 0, 0, 0
+        self.is_awaited = False
         self._actions[RequestReceived] = self._on_request
+        self._actions[DataReceived] = lambda _event: None
 
     def _on_request(self, _event: RequestReceived[Request]) -> None:
         self.requests += 1
@@ -52,6 +56,9 @@ class Counting(Http2Session[Request]):
 
     def _begin_streams(self) -> None:
         self.begun = self.requests
+
+    def _is_awaited(self) -> bool:
+        return self.is_awaited
 
     def _end_streams(self) -> None:
         self.ended += 1
@@ -121,3 +128,52 @@ async def test_the_end_is_announced_before_it_comes() -> None:
     session.close()
     assert transport.kinds()[-2:] == [FrameType.GOAWAY, FrameType.GOAWAY]
     assert transport.closed.is_set()
+
+
+def short_of_room() -> tuple[Counting, ListTransport, Untaken]:
+    """A session whose peer may have 100,000 bytes on their way, and others who hold more than all may."""
+    account = Untaken(0)
+    account.held = 1
+    session, transport = connected(SessionLimits(http2=Http2Limits(connection_window=100_000, account=account)))
+    session.data_received(HELLO + Talk().request(1))
+    account.refuse_above = 2**30
+    transport.kinds()
+    return session, transport, account
+
+
+async def test_while_room_is_short_the_window_stays_and_opens_when_there_is_room_again() -> None:
+    session, transport, account = short_of_room()
+    session.data_received(data(1, bytes(50_000)))
+    assert transport.kinds() == []
+    account.give_back(1)
+    await asyncio.sleep(0)
+    assert transport.kinds() == [], "its own bytes are untaken still"
+    session._connection.consume(1, 50_000)
+    await asyncio.sleep(0)
+    assert FrameType.WINDOW_UPDATE in transport.kinds()
+
+
+async def test_a_handler_that_waits_for_bytes_keeps_the_window_open() -> None:
+    session, transport, _ = short_of_room()
+    session.is_awaited = True
+    session.data_received(data(1, bytes(50_000)))
+    assert transport.kinds() == [FrameType.WINDOW_UPDATE]
+
+
+async def test_a_handler_that_begins_to_wait_for_bytes_has_the_window_opened() -> None:
+    session, transport, _ = short_of_room()
+    session.data_received(data(1, bytes(50_000)))
+    session.needs_bytes()
+    session.needs_bytes()
+    await asyncio.sleep(0)
+    assert transport.kinds() == [FrameType.WINDOW_UPDATE]
+
+
+async def test_a_connection_that_is_lost_gives_back_what_it_brought_and_waits_for_nothing() -> None:
+    session, transport, account = short_of_room()
+    session.data_received(data(1, bytes(50_000)))
+    session.connection_lost(None)
+    assert (account.held, account.connections) == (1, 0)
+    account.give_back(1)
+    await asyncio.sleep(0)
+    assert transport.kinds() == []
