@@ -223,23 +223,21 @@ async def test_a_process_short_of_room_serves_those_whose_handlers_take_what_com
     assert account.held == 0
 
 
-async def test_what_was_sent_ahead_of_an_answer_is_counted_and_given_back_with_the_connection() -> None:
-    account, is_called, is_lost = Untaken(), asyncio.Event(), asyncio.Event()
+async def test_what_was_sent_ahead_of_an_answer_is_counted_until_it_is_taken() -> None:
+    account, is_called, may_go_on = Untaken(), asyncio.Event(), asyncio.Event()
 
     async def handler(exchange: Exchange) -> None:
         is_called.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            is_lost.set()
+        await may_go_on.wait()
+        await echo(exchange)
 
     ahead = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\nabc" * 2
-    async with serving(handler, HttpServerOptions(account=account)) as port, connected(port) as (_, writer):
+    async with serving(handler, HttpServerOptions(account=account)) as port, connected(port) as (reader, writer):
         writer.write(ahead)
         await is_called.wait()
         assert account.held == 6
-        writer.transport.abort()
-        await is_lost.wait()
+        may_go_on.set()
+        assert [await answer(reader) for _ in range(2)] == [b"/ abc"] * 2
         assert account.held == 0
 
 
