@@ -27,13 +27,20 @@ async def ports() -> AsyncIterator[Ports]:
         yield service.ports
 
 
+async def is_refused(connection: RawConnection) -> bool:
+    """Bring half a message on a stream of its own."""
+    stream_id = connection.call("PushBody")
+    connection.send(stream_id, HALF, end=False)
+    answer = connection.answer(stream_id)
+    is_over = await connection.read_until(lambda: answer.is_over, 0.05)
+    assert answer.reset in (None, CALM)
+    return is_over
+
+
 async def bring_halves(connection: RawConnection) -> int:
-    """Half messages, a stream each, until one is refused. How many were not."""
+    """Half messages until one is refused. How many were not."""
     for held in range(BYTES_MAX // len(HALF) + 1):
-        stream_id = connection.call("PushBody")
-        connection.send(stream_id, HALF, end=False)
-        if await connection.read_until(lambda at=stream_id: connection.answer(at).is_over, 0.05):
-            assert connection.answer(stream_id).reset == CALM
+        if await is_refused(connection):
             return held
     raise AssertionError("nothing was refused")
 
