@@ -109,7 +109,7 @@ async def test_a_route_may_be_a_workspaces_or_one_sandboxs(client: Client) -> No
     assert (listed["workspace"], listed["sandbox"], listed["broken"]) == ("team-a", "box-1", None)
     assert (await client.ask("GET", f"{ROUTE}?workspace=other"))[0] == 404
     assert (await client.ask("GET", f"{ROUTE}?sandbox=a/b"))[0] == 400
-    assert (await client.ask("GET", f"{ROUTE}?workspce=team-a"))[0] == 400
+    assert (await client.ask("GET", f"{ROUTE}?workspaces=team-a"))[0] == 400
     assert (await client.ask("DELETE", mine)) == (200, {"deleted": True})
 
 
