@@ -80,9 +80,10 @@ async def test_every_method_of_the_picker_asks(service: Service) -> None:
     target = Target("127.0.0.1", service.ports.picker)
     async with open_channel(target) as channel:
         client = Client(channel, target, Issued())
-        calls = [client.unary(each, b"") for each in ("Pick", "ReportFirstToken", "ReportFinalToken", "Abort")]
-        statuses = [await status_of(call) for call in (*calls, client.push(b"x"), client.pull(1))]
-    assert set(statuses) == {StatusCode.UNAUTHENTICATED}
+        unary = ("Pick", "ReportFirstToken", "ReportFinalToken", "Abort")
+        statuses = {await status_of(client.unary(each, b"")) for each in unary}
+        statuses |= {await status_of(client.pull(1)), await status_of(await client.begin_push())}
+    assert statuses == {StatusCode.UNAUTHENTICATED}
 
 
 async def test_a_push_is_refused_before_any_of_it_is_read(service: Service) -> None:

@@ -15,6 +15,7 @@ from kinference.conformance.client import Client, Issued, open_channel
 from kinference.conformance.http2 import framed, raw_connection
 from kinference.conformance.message import encode
 from kinference.core.pick import Router
+from kinference.core.waiting import AdmissionRules
 from kinference.errors import BudgetExceeded
 from kinference.ids import ResponseId, StreamId
 from kinference.observe.metrics import Metrics
@@ -37,7 +38,9 @@ LONG_BODY = chat("llama", "hello", 80 * KIB)
 
 
 def desk_at(clock: JumpingClock, limits: PickerLimits = LIMITS) -> Desk:
-    return Desk(Router(fleet(), STRICT, Random(1)), limits, clock, Metrics(), Random(2))
+    desk = Desk(Router(fleet(), STRICT, Random(1)), limits, clock, Metrics(), Random(2))
+    desk.admission.reconfigure(replace(AdmissionRules(), enabled=False))  # so that a Pick that nobody reports is given
+    return desk
 
 
 def resident_bytes() -> int:
