@@ -6,7 +6,6 @@ import asyncio
 import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
 from typing import Any, Final, Self
 
 import msgspec
@@ -87,11 +86,14 @@ class Opening(UpstreamAnswer):
 
     async def close(self) -> None:
         coming, self._coming = self._coming, None
-        if coming is not None:
-            coming.cancel()
-            with suppress(asyncio.CancelledError, UpstreamCut):
-                await coming
-        await self._answer.close()
+        try:
+            if coming is not None:
+                coming.cancel()
+                await asyncio.wait((coming,))  # awaited itself, its end would look like ours
+                if not coming.cancelled():
+                    coming.exception()  # whatever it was, nobody waits for it any more
+        finally:
+            await self._answer.close()
 
     async def begin(self) -> None:
         """Wait for the first chunk of an answer in one piece. Raises what `chunks` raises."""

@@ -61,6 +61,30 @@ async def test_closing_ends_the_wait() -> None:
     assert answer.is_closed
 
 
+class StubbornAnswer(SlowAnswer):
+    """Takes its time to end what it was told to."""
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.goes_on.wait()
+        yield b""
+
+
+async def test_whoever_closes_it_can_be_cancelled_meanwhile() -> None:
+    answer = StubbornAnswer()
+    opening = Opening(answer, is_read=False)
+    await opening.first_event(CHAT, 0.001)
+    closing = asyncio.create_task(opening.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert answer.is_closed
+    answer.goes_on.set()
+
+
 async def test_a_beginning_without_an_event_is_let_through_at_some_length() -> None:
     endless = b"data: x" + b"x" * 100_000
     opening = Opening(FakeAnswer(200, EVENTS, (endless, *[b"x" * 100_000] * 9)), is_read=False)
