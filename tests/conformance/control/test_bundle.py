@@ -16,13 +16,13 @@ ALL_OPENAI = [
 ]
 
 
-async def test_f23_nothing_set_is_an_empty_success(client: Client) -> None:
+async def test_fact23_nothing_set_is_an_empty_success(client: Client) -> None:
     bundle = await client.bundle()
     assert len(bundle.routes) == 0
     assert bundle.revision
 
 
-async def test_f24_the_users_route_comes_first(client: Client, admin: Admin) -> None:
+async def test_fact24_the_users_route_comes_first(client: Client, admin: Admin) -> None:
     await admin.create()
     await client.set(route="sandbox-system", model="s")
     assert [route.name for route in (await client.bundle()).routes] == ["sandbox-system"]
@@ -44,7 +44,7 @@ async def test_f24_the_users_route_comes_first(client: Client, admin: Admin) -> 
         ),
     ],
 )
-async def test_f25_f26_f30_a_type_has_its_url_and_protocols(
+async def test_fact25_fact26_fact30_a_type_has_its_url_and_protocols(
     client: Client, admin: Admin, kind: str, key: str, expected: tuple[str, list[str]]
 ) -> None:
     await admin.create(kind=kind, credentials={key: "sk-1", "A_OTHER": "sk-2"}, UNRELATED="1")
@@ -54,7 +54,7 @@ async def test_f25_f26_f30_a_type_has_its_url_and_protocols(
     assert (route.api_key, route.model_id, route.provider_type) == ("sk-1", "m", kind.strip().lower())
 
 
-async def test_f27_the_revision_follows_the_content_and_nothing_else(later: Client, admin: Admin) -> None:
+async def test_fact27_the_revision_follows_the_content_and_nothing_else(later: Client, admin: Admin) -> None:
     await admin.create()
     await later.set()
     revisions = [(await later.bundle()).revision for _ in range(2)]
@@ -73,7 +73,9 @@ async def test_f27_the_revision_follows_the_content_and_nothing_else(later: Clie
     assert len(set(revisions)) == 1 + len(changes)
 
 
-async def test_f27_the_revision_outlives_the_process(client: Client, admin: Admin, restart: Callable[[], Any]) -> None:
+async def test_fact27_the_revision_outlives_the_process(
+    client: Client, admin: Admin, restart: Callable[[], Any]
+) -> None:
     await admin.create()
     await client.set()
     before = (await client.bundle()).revision
@@ -81,18 +83,18 @@ async def test_f27_the_revision_outlives_the_process(client: Client, admin: Admi
         assert (await Client(channel).bundle()).revision == before
 
 
-async def test_f28_a_bundle_tells_when_it_was_made(client: Client) -> None:
+async def test_fact28_a_bundle_tells_when_it_was_made(client: Client) -> None:
     assert abs((await client.bundle()).generated_at_ms / 1000 - time.time()) < 60
 
 
-async def test_f29_a_rotated_key_is_in_the_next_bundle(client: Client, admin: Admin) -> None:
+async def test_fact29_a_rotated_key_is_in_the_next_bundle(client: Client, admin: Admin) -> None:
     await admin.create()
     await client.set()
     await admin.update(credentials={"OPENAI_API_KEY": "sk-rotated"})
     assert (await client.bundle()).routes[0].api_key == "sk-rotated"
 
 
-async def test_f31_without_the_preferred_credential_the_first_in_the_alphabet(client: Client, admin: Admin) -> None:
+async def test_fact31_without_the_preferred_credential_the_first_in_the_alphabet(client: Client, admin: Admin) -> None:
     await admin.create(credentials={"Z": "sk-z", "B": "sk-b", "A": " "})
     await client.set()
     assert (await client.bundle()).routes[0].api_key == "sk-b"
@@ -121,7 +123,7 @@ async def test_f31_without_the_preferred_credential_the_first_in_the_alphabet(cl
         ),
     ],
 )
-async def test_f33_vertex_puts_model_and_region_where_they_belong(
+async def test_fact33_vertex_puts_model_and_region_where_they_belong(
     later: Client, admin: Admin, model: str, region: str, expected: tuple[str, str, str]
 ) -> None:
     placed = {"VERTEX_AI_PROJECT": "my-project", "VERTEX_AI_REGION": region}
@@ -132,7 +134,7 @@ async def test_f33_vertex_puts_model_and_region_where_they_belong(
     assert (route.provider_type, route.model_in_path) == ("google-vertex-ai", model == "claude-x")
 
 
-async def test_f35_bedrock_needs_its_bridge_and_no_key(client: Client, admin: Admin) -> None:
+async def test_fact35_bedrock_needs_its_bridge_and_no_key(client: Client, admin: Admin) -> None:
     await admin.create(kind="aws-bedrock", credentials={}, UNRELATED="1")
     with pytest.raises(grpc.aio.AioRpcError, match="empty base_url"):
         await client.set(no_verify=True)

@@ -73,7 +73,7 @@ async def channel(config: Config) -> AsyncIterator[grpc.aio.Channel]:
         yield opened
 
 
-async def test_f37_users_and_sandboxes_are_kept_apart(channel: grpc.aio.Channel) -> None:
+async def test_fact37_users_and_sandboxes_are_kept_apart(channel: grpc.aio.Channel) -> None:
     unset = grpc.StatusCode.UNAUTHENTICATED
     for token, user, sandbox in (
         ("", unset, unset),
@@ -85,7 +85,7 @@ async def test_f37_users_and_sandboxes_are_kept_apart(channel: grpc.aio.Channel)
         assert [(await status_of(call))[0] for call in (client.get(), client.bundle())] == [user, sandbox]
 
 
-async def test_f37_a_sandbox_sets_nothing(channel: grpc.aio.Channel) -> None:
+async def test_fact37_a_sandbox_sets_nothing(channel: grpc.aio.Channel) -> None:
     for later in (False, True):
         code, _ = await status_of(Client(channel, later=later, token="box-token").set())
         assert code is grpc.StatusCode.PERMISSION_DENIED

@@ -58,7 +58,7 @@ async def models(client: Client) -> dict[str, str]:
     return {route.name: route.model_id for route in (await client.bundle()).routes}
 
 
-async def test_f38_each_workspace_has_its_own_routes(as_: Callable[[str], Client], admin: Admin) -> None:
+async def test_fact38_each_workspace_has_its_own_routes(as_: Callable[[str], Client], admin: Admin) -> None:
     await admin.create()
     alice, root = as_("alice-token"), as_("root-token")
     assert (await alice.set(model="for-team", workspace="team-a", no_verify=True)).workspace == "team-a"
@@ -72,7 +72,7 @@ async def test_f38_each_workspace_has_its_own_routes(as_: Callable[[str], Client
     assert await models(as_("box-1-token")) == {}
 
 
-async def test_f38_who_is_no_member_does_not_learn_which_workspaces_there_are(
+async def test_fact38_who_is_no_member_does_not_learn_which_workspaces_there_are(
     as_: Callable[[str], Client], admin: Admin
 ) -> None:
     await admin.create()
@@ -112,7 +112,7 @@ def channel_as(pair: Pair, authority: Pair, port: int) -> grpc.aio.Channel:
     return grpc.aio.secure_channel(f"127.0.0.1:{port}", grpc.ssl_channel_credentials(*parts))
 
 
-async def test_f37_a_certificate_says_who_asks(config: Config, tmp_path: Path) -> None:
+async def test_fact37_a_certificate_says_who_asks(config: Config, tmp_path: Path) -> None:
     ours, box, alice = (self_signed(tmp_path, name) for name in ("server", "box-9", "alice"))
     callers = tmp_path / "callers.pem"
     callers.write_bytes(box.certificate.read_bytes() + alice.certificate.read_bytes())

@@ -10,7 +10,7 @@ RESOLVED = Resolved("https://h/v1", ("a", "b"), "sk-1", "m", "openai", Auth.BEAR
 ROUTE = bundled("inference.local", RESOLVED, 30)
 
 
-def test_f27_the_revision_is_the_same_for_the_same_routes() -> None:
+def test_fact27_the_revision_is_the_same_for_the_same_routes() -> None:
     revision = Bundle((ROUTE,)).revision
     assert revision == Bundle((bundled("inference.local", RESOLVED, 30),)).revision == "4263d9d76c4b95ad"
     assert len(Bundle(()).revision) == 16
@@ -29,7 +29,7 @@ def test_f27_the_revision_is_the_same_for_the_same_routes() -> None:
         {"name": "sandbox-system"},
     ],
 )
-def test_f27_the_revision_changes_with_all_that_a_consumer_sees(change: dict[str, object]) -> None:
+def test_fact27_the_revision_changes_with_all_that_a_consumer_sees(change: dict[str, object]) -> None:
     changed = replace(ROUTE, **change)  # type: ignore[arg-type] # the table names fields and gives their types
     assert Bundle((changed,)).revision != Bundle((ROUTE,)).revision
 

@@ -36,7 +36,7 @@ def test_probes_are_tried_in_the_order_of_the_original() -> None:
         (418, b"", Verdict.UNEXPECTED),
     ],
 )
-def test_f20_an_answer_is_classified(status: int, body: bytes, verdict: Verdict) -> None:
+def test_fact20_an_answer_is_classified(status: int, body: bytes, verdict: Verdict) -> None:
     assert judge(status, body) is verdict
 
 
@@ -47,7 +47,7 @@ def test_a_payload_names_the_model_unless_the_path_does() -> None:
     assert in_path["anthropic_version"] == "vertex-2023-10-16"
 
 
-def test_f17_only_a_refused_newer_budget_is_worth_another_try() -> None:
+def test_fact17_only_a_refused_newer_budget_is_worth_another_try() -> None:
     refusal = b"Unsupported parameter: 'max_completion_tokens'"
     assert wants_older_budget(PROBES[0], refusal)
     assert not wants_older_budget(PROBES[0], b"no such model")

@@ -32,13 +32,13 @@ def record(kind: str = "openai", credentials: dict[str, str] | None = None, **co
         ("gemini", "GOOGLE_API_KEY", "https://generativelanguage.googleapis.com/v1beta/openai", "openai"),
     ],
 )
-def test_f25_a_type_has_its_default_base_url(kind: str, key: str, base_url: str, told: str) -> None:
+def test_fact25_a_type_has_its_default_base_url(kind: str, key: str, base_url: str, told: str) -> None:
     resolved = resolve(record(kind, {key: "sk-1"}), "m", reveal)
     assert (resolved.base_url, resolved.api_key, resolved.provider_type) == (base_url, "sk-1", told)
     assert "sk-1" not in repr(resolved)
 
 
-def test_f25_the_records_own_base_url_wins_trimmed() -> None:
+def test_fact25_the_records_own_base_url_wins_trimmed() -> None:
     assert resolve(record(OPENAI_BASE_URL=" http://h/v1 "), "m", reveal).base_url == "http://h/v1"
     assert resolve(record(OPENAI_BASE_URL="  "), "m", reveal).base_url == "https://api.openai.com/v1"
     assert resolve(record(base_url="http://h"), "m", reveal).base_url == "https://api.openai.com/v1"
@@ -60,12 +60,14 @@ def test_anthropic_is_shown_its_credential_its_own_way() -> None:
         ({"A": " sk-a "}, " sk-a "),
     ],
 )
-def test_f31_the_preferred_credential_else_the_first_in_the_alphabet(credentials: dict[str, str], chosen: str) -> None:
+def test_fact31_the_preferred_credential_else_the_first_in_the_alphabet(
+    credentials: dict[str, str], chosen: str
+) -> None:
     assert resolve(record(credentials=credentials), "m", reveal).api_key == chosen
 
 
 @pytest.mark.parametrize("credentials", [{}, {"OPENAI_API_KEY": " "}])
-def test_f8_without_a_credential_there_is_nothing_to_resolve(credentials: dict[str, str]) -> None:
+def test_fact8_without_a_credential_there_is_nothing_to_resolve(credentials: dict[str, str]) -> None:
     with pytest.raises(InvalidArgument, match="no usable API key credential"):
         resolve(record(credentials=credentials), "m", reveal)
 
@@ -84,24 +86,24 @@ def test_a_credential_that_no_header_may_hold_is_refused_unsaid(kind: str, secre
     assert "sk" not in str(refused.value).replace("OPENAI_API_KEY", "")
 
 
-def test_f7_a_type_that_cannot_serve_is_refused_with_those_that_can() -> None:
+def test_fact7_a_type_that_cannot_serve_is_refused_with_those_that_can() -> None:
     with pytest.raises(InvalidArgument, match=r"unsupported type 'claude' .*supported: openai, anthropic, nvidia"):
         resolve(record("claude"), "m", reveal)
 
 
 @pytest.mark.parametrize("kind", ["aws-bedrock", "azure-openai", "openai-compatible"])
-def test_f35_types_without_a_default_need_their_base_url(kind: str) -> None:
+def test_fact35_types_without_a_default_need_their_base_url(kind: str) -> None:
     with pytest.raises(InvalidArgument, match="empty base_url"):
         resolve(record(kind), "m", reveal)
 
 
-def test_f35_bedrock_has_no_credential_of_its_own() -> None:
+def test_fact35_bedrock_has_no_credential_of_its_own() -> None:
     resolved = resolve(record("aws-bedrock", BEDROCK_BASE_URL="http://bridge"), "m", reveal)
     assert (resolved.base_url, resolved.api_key, resolved.auth) == ("http://bridge", "", Auth.NONE)
 
 
 @pytest.mark.parametrize("model", ["", " m", "m ", "a/b", "a\\b", "a?b", "a#b", "a%b", "a..b", "a\nb"])
-def test_f36_unsafe_bedrock_models_are_refused(model: str) -> None:
+def test_fact36_unsafe_bedrock_models_are_refused(model: str) -> None:
     with pytest.raises(InvalidArgument, match="model_id"):
         resolve(record("aws-bedrock", BEDROCK_BASE_URL="http://bridge"), model, reveal)
 
@@ -111,7 +113,7 @@ def test_an_openai_compatible_endpoint_needs_no_credential() -> None:
     assert (resolved.api_key, resolved.provider_type) == ("", "openai")
 
 
-def test_f32_a_blank_credential_of_vertex_gives_way_to_its_next_name_and_to_no_other() -> None:
+def test_fact32_a_blank_credential_of_vertex_gives_way_to_its_next_name_and_to_no_other() -> None:
     config = {"VERTEX_AI_PROJECT": "my-project"}
     named = {"GOOGLE_VERTEX_AI_TOKEN": " ", "VERTEX_AI_TOKEN": "t", "OTHER": "o"}
     resolved = resolve(Provider("p", "vertex", dict(named), config), "claude-x", reveal)

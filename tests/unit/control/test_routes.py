@@ -24,13 +24,13 @@ async def provider(registry: Registry, openai: ProviderChange) -> Provider:
     return await registry.create("p", openai, "test")
 
 
-async def test_f1_each_set_gives_the_next_version(routes: Routes) -> None:
+async def test_fact1_each_set_gives_the_next_version(routes: Routes) -> None:
     assert (await routes.set(WANTED, "test")).route == Route("inference.local", "p", "m", 0, 1)
     assert (await routes.set(RouteRequest("", "p", "n", timeout_secs=9), "test")).route.version == 2
     assert await routes.get("") == Route("inference.local", "p", "n", 9, 2)
 
 
-async def test_f2_f3_the_two_routes_have_versions_of_their_own(routes: Routes) -> None:
+async def test_fact2_fact3_the_two_routes_have_versions_of_their_own(routes: Routes) -> None:
     for name in ("", "  ", "inference.local", " inference.local "):
         await routes.set(RouteRequest(name, "p", "m"), "test")
     assert (await routes.set(RouteRequest("sandbox-system", "p", "m"), "test")).route.version == 1
@@ -48,22 +48,22 @@ async def test_f2_f3_the_two_routes_have_versions_of_their_own(routes: Routes) -
         (RouteRequest("", "p", "m" * 1025), "model_id is longer than 1024 bytes"),
     ],
 )
-async def test_f4_f5_the_first_check_that_fails_is_told(routes: Routes, wanted: RouteRequest, token: str) -> None:
+async def test_fact4_fact5_the_first_check_that_fails_is_told(routes: Routes, wanted: RouteRequest, token: str) -> None:
     with pytest.raises(InvalidArgument, match=token):
         await routes.set(wanted, "test")
 
 
-async def test_f6_a_missing_provider_is_a_precondition(routes: Routes) -> None:
+async def test_fact6_a_missing_provider_is_a_precondition(routes: Routes) -> None:
     with pytest.raises(Unmet, match="provider 'p ' not found"):
         await routes.set(RouteRequest("", "p ", "m"), "test")
 
 
-async def test_f9_what_was_never_set_is_missing(routes: Routes) -> None:
+async def test_fact9_what_was_never_set_is_missing(routes: Routes) -> None:
     with pytest.raises(Missing, match="kinference route set"):
         await routes.get("sandbox-system")
 
 
-async def test_f12_nothing_is_stored_when_verification_fails(routes: Routes, answering: Callable[..., None]) -> None:
+async def test_fact12_nothing_is_stored_when_verification_fails(routes: Routes, answering: Callable[..., None]) -> None:
     answering(Answer(401))
     with pytest.raises(Unmet, match="failed to verify"):
         await routes.set(WANTED, "test")
@@ -71,7 +71,7 @@ async def test_f12_nothing_is_stored_when_verification_fails(routes: Routes, ans
         await routes.get("")
 
 
-async def test_f13_f22_no_verify_stores_without_trying(routes: Routes, outside: Outside) -> None:
+async def test_fact13_fact22_no_verify_stores_without_trying(routes: Routes, outside: Outside) -> None:
     result = await routes.set(RouteRequest("", "p", "m", no_verify=True), "test")
     assert (result.validated, outside.asked) == (None, [])
 
@@ -103,7 +103,7 @@ async def test_a_provider_that_goes_while_its_endpoint_is_tried_is_not_set(
         await routes.set(WANTED, "test")
 
 
-async def test_f39_deleting_is_idempotent_and_versions_start_again(routes: Routes) -> None:
+async def test_fact39_deleting_is_idempotent_and_versions_start_again(routes: Routes) -> None:
     await routes.set(WANTED, "test")
     assert await routes.delete("", "test")
     assert not await routes.delete("", "test")
@@ -123,7 +123,7 @@ async def test_a_workspace_that_is_not_there_is_not_found(routes: Routes, call: 
     assert (await routes.set(RouteRequest("", "p", "m", scope=Scope("default")), "test")).route.version == 1
 
 
-async def test_f38_a_workspace_has_routes_of_its_own(routes: Routes) -> None:
+async def test_fact38_a_workspace_has_routes_of_its_own(routes: Routes) -> None:
     team = Scope("team-a")
     await routes.set(WANTED, "test")
     assert (await routes.bundle(team)).routes == ()
@@ -150,7 +150,7 @@ async def test_a_sandbox_has_its_own_route_in_place_of_its_workspaces(routes: Ro
     assert (await routes.bundle(Scope(sandbox="box-1"))).routes == ()
 
 
-async def test_f23_f24_the_bundle_has_what_is_set_in_a_fixed_order(routes: Routes) -> None:
+async def test_fact23_fact24_the_bundle_has_what_is_set_in_a_fixed_order(routes: Routes) -> None:
     assert (await routes.bundle()).routes == ()
     await routes.set(RouteRequest("sandbox-system", "p", "s"), "test")
     assert [route.name for route in (await routes.bundle()).routes] == ["sandbox-system"]
@@ -186,7 +186,7 @@ async def test_a_further_route_has_a_plain_name(routes: Routes, name: str) -> No
         await routes.set(RouteRequest(name, "p", "m", allows_extra=True), "test")
 
 
-async def test_f29_a_rotated_key_is_in_the_next_bundle(routes: Routes, registry: Registry) -> None:
+async def test_fact29_a_rotated_key_is_in_the_next_bundle(routes: Routes, registry: Registry) -> None:
     await routes.set(WANTED, "test")
     before = await routes.bundle()
     await registry.update("p", ProviderChange(credentials={"OPENAI_API_KEY": "sk-new"}), "test")

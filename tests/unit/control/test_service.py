@@ -76,7 +76,7 @@ async def test_every_generation_of_clients_sets_and_gets(
     assert later.DeleteRouteResponse.FromString(deleted).deleted
 
 
-async def test_f28_a_bundle_tells_when_it_was_made(methods: Mapping[str, RpcHandler]) -> None:
+async def test_fact28_a_bundle_tells_when_it_was_made(methods: Mapping[str, RpcHandler]) -> None:
     answer = await asked(methods["GetInferenceBundle"], seed.GetInferenceBundleRequest())
     bundle = seed.GetInferenceBundleResponse.FromString(answer)
     assert (bundle.generated_at_ms, len(bundle.revision), len(bundle.routes)) == (1_700_000_000_500, 16, 0)
@@ -108,7 +108,7 @@ USERS_CALLS = (
 
 
 @pytest.mark.parametrize("method", [*USERS_CALLS, "GetInferenceBundle"])
-async def test_f37_neither_does_what_is_the_others(routes: Routes, method: str) -> None:
+async def test_fact37_neither_does_what_is_the_others(routes: Routes, method: str) -> None:
     access = Access([Token("alice", Role.USER, "user-token"), Token("box", Role.SANDBOX, "box-token")])
     handler = inference_service(routes, access, Clock()).methods[method]
     wrong, right = ("box-token", "user-token") if method in USERS_CALLS else ("user-token", "box-token")

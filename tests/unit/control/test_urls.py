@@ -18,7 +18,7 @@ CHAT = "/v1/chat/completions"
         ("mock://anything", "mock://anything/v1/chat/completions"),
     ],
 )
-def test_f57_a_base_url_works_with_and_without_its_version(base: str, joined: str) -> None:
+def test_fact57_a_base_url_works_with_and_without_its_version(base: str, joined: str) -> None:
     assert join_url(base, CHAT) == joined
 
 

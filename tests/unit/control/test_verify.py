@@ -32,7 +32,7 @@ async def refusal(outside: Outside, resolved: Resolved = OPENAI) -> str:
     return message
 
 
-async def test_f11_openai_is_probed_with_a_chat_its_key_and_the_routes_model(outside: Outside) -> None:
+async def test_fact11_openai_is_probed_with_a_chat_its_key_and_the_routes_model(outside: Outside) -> None:
     endpoint = await Verifier(outside).verify("p", OPENAI)
     assert endpoint == ValidatedEndpoint("https://up.test/v1/chat/completions", "openai_chat_completions")
     (request,) = outside.asked
@@ -42,7 +42,7 @@ async def test_f11_openai_is_probed_with_a_chat_its_key_and_the_routes_model(out
     assert json.loads(b"".join(request.body))["model"] == "m"
 
 
-async def test_f16_anthropic_is_probed_its_own_way(outside: Outside) -> None:
+async def test_fact16_anthropic_is_probed_its_own_way(outside: Outside) -> None:
     endpoint = await Verifier(outside).verify("p", ANTHROPIC)
     assert endpoint.protocol == "anthropic_messages"
     fields = dict(outside.asked[0].headers)
@@ -51,13 +51,13 @@ async def test_f16_anthropic_is_probed_its_own_way(outside: Outside) -> None:
     assert b"authorization" not in fields
 
 
-async def test_f15_a_mock_passes_without_the_network(outside: Outside) -> None:
+async def test_fact15_a_mock_passes_without_the_network(outside: Outside) -> None:
     endpoint = await Verifier(outside).verify("p", replace(OPENAI, base_url="mock://any"))
     assert endpoint == ValidatedEndpoint("mock://any/v1/chat/completions", "openai_chat_completions")
     assert outside.asked == []
 
 
-async def test_f17_an_endpoint_of_the_older_kind_gets_the_older_budget(
+async def test_fact17_an_endpoint_of_the_older_kind_gets_the_older_budget(
     outside: Outside, answering: Callable[..., None]
 ) -> None:
     answering(Answer(400, b"Unknown field max_completion_tokens"), Answer(200))
@@ -65,7 +65,7 @@ async def test_f17_an_endpoint_of_the_older_kind_gets_the_older_budget(
     assert "max_tokens" in json.loads(b"".join(outside.asked[1].body))
 
 
-async def test_f18_an_endpoint_that_only_embeds_is_found(outside: Outside, answering: Callable[..., None]) -> None:
+async def test_fact18_an_endpoint_that_only_embeds_is_found(outside: Outside, answering: Callable[..., None]) -> None:
     answering(SHAPE, SHAPE, SHAPE, Answer(200))
     endpoint = await Verifier(outside).verify("p", OPENAI)
     assert endpoint == ValidatedEndpoint("https://up.test/v1/embeddings", "openai_embeddings")
@@ -84,7 +84,7 @@ async def test_f18_an_endpoint_that_only_embeds_is_found(outside: Outside, answe
         (UpstreamCut("https://up.test broke off"), "check the URL"),
     ],
 )
-async def test_f12_f14_f19_any_other_failure_ends_it_with_a_hint(
+async def test_fact12_fact14_fact19_any_other_failure_ends_it_with_a_hint(
     outside: Outside, answering: Callable[..., None], answer: Answer, hint: str
 ) -> None:
     answering(answer, Answer(200))
@@ -92,7 +92,7 @@ async def test_f12_f14_f19_any_other_failure_ends_it_with_a_hint(
     assert len(outside.asked) == 1
 
 
-async def test_f21_of_several_refused_shapes_the_first_is_told(
+async def test_fact21_of_several_refused_shapes_the_first_is_told(
     outside: Outside, answering: Callable[..., None]
 ) -> None:
     answering(Answer(404, b'{"error": "first"}'), SHAPE)

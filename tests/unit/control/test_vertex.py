@@ -17,7 +17,7 @@ PROJECT = {"VERTEX_AI_PROJECT": "my-project"}
         ("eu", "aiplatform.eu.rep.googleapis.com"),
     ],
 )
-def test_f33_the_region_makes_the_host(region: str, host: str) -> None:
+def test_fact33_the_region_makes_the_host(region: str, host: str) -> None:
     route = vertex_route({**PROJECT, "VERTEX_AI_REGION": region}, "", "claude-sonnet")
     where = region or "us-central1"
     assert route.base_url == f"https://{host}/v1/projects/my-project/locations/{where}/publishers/anthropic/models"
@@ -35,7 +35,7 @@ def test_f33_the_region_makes_the_host(region: str, host: str) -> None:
         ("unheard-of", "unheard-of"),
     ],
 )
-def test_f33_other_models_are_named_with_their_publisher(model: str, told: str) -> None:
+def test_fact33_other_models_are_named_with_their_publisher(model: str, told: str) -> None:
     route = vertex_route(PROJECT, "", model)
     assert (route.model_id, route.protocol, route.path_override) == (
         told,
@@ -46,24 +46,24 @@ def test_f33_other_models_are_named_with_their_publisher(model: str, told: str) 
     assert not route.model_in_path
 
 
-def test_f33_a_publisher_in_the_record_wins() -> None:
+def test_fact33_a_publisher_in_the_record_wins() -> None:
     assert vertex_route({**PROJECT, "VERTEX_AI_PUBLISHER": "Anthropic"}, "", "gemini-2").model_in_path
     assert vertex_route({**PROJECT, "VERTEX_AI_PUBLISHER": "acme"}, "", "claude-1").model_id == "acme/claude-1"
 
 
 @pytest.mark.parametrize("project", ["short", "Upper-case", "1starts-wrong", "ends-wrong-", "x" * 31, "a/../b/c"])
-def test_f34_a_bad_project_is_refused(project: str) -> None:
+def test_fact34_a_bad_project_is_refused(project: str) -> None:
     with pytest.raises(InvalidArgument, match="project"):
         vertex_route({"VERTEX_AI_PROJECT": project}, "", "claude-1")
 
 
-def test_f34_a_missing_project_is_a_precondition() -> None:
+def test_fact34_a_missing_project_is_a_precondition() -> None:
     with pytest.raises(Unmet, match="names no project"):
         vertex_route({}, "", "claude-1")
 
 
 @pytest.mark.parametrize("region", ["US", "us central1", "evil.com/", "us-central1.evil"])
-def test_f34_a_bad_region_is_refused(region: str) -> None:
+def test_fact34_a_bad_region_is_refused(region: str) -> None:
     with pytest.raises(InvalidArgument, match="region"):
         vertex_route({**PROJECT, "VERTEX_AI_REGION": region}, "", "claude-1")
 
@@ -90,6 +90,6 @@ def test_an_official_base_url_may_be_set_for_models_that_are_not_anthropics() ->
         "https://aiplatform.googleapis.com:99999",
     ],
 )
-def test_f34_any_other_base_url_is_refused(base: str) -> None:
+def test_fact34_any_other_base_url_is_refused(base: str) -> None:
     with pytest.raises(InvalidArgument, match=r"aiplatform\.googleapis\.com host"):
         vertex_route(PROJECT, base, "gemini-2")

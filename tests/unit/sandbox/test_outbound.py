@@ -25,7 +25,7 @@ def sent(route: SandboxRoute, headers: Headers = (), body: bytes = b"{}", path: 
     return outbound(Asked("POST", path, headers=headers), body, route, is_buffered=False)
 
 
-def test_f42_our_key_goes_out_and_the_programs_does_not() -> None:
+def test_fact42_our_key_goes_out_and_the_programs_does_not() -> None:
     received = (
         *(
             (b"authorization", b"Bearer theirs"),
@@ -45,7 +45,7 @@ def test_f42_our_key_goes_out_and_the_programs_does_not() -> None:
 @pytest.mark.parametrize(
     ("received", "version"), [((), b"2023-06-01"), (((b"anthropic-version", b"2026-01-01"),), b"2026-01-01")]
 )
-def test_f43_anthropic_has_its_own_field_and_one_version(received: Headers, version: bytes) -> None:
+def test_fact43_anthropic_has_its_own_field_and_one_version(received: Headers, version: bytes) -> None:
     fields = sent(ANTHROPIC, (*received, (b"anthropic-beta", b"x"), (b"openai-organization", b"org"))).headers
     assert (b"x-api-key", b"sk-1") in fields
     assert (b"anthropic-beta", b"x") in fields
@@ -63,11 +63,11 @@ def test_f43_anthropic_has_its_own_field_and_one_version(received: Headers, vers
         (b"not json", b"not json"),
     ],
 )
-def test_f41_the_model_is_the_routes_and_nothing_else_changes(body: bytes, expected: bytes) -> None:
+def test_fact41_the_model_is_the_routes_and_nothing_else_changes(body: bytes, expected: bytes) -> None:
     assert pinned(body, OPENAI) == expected
 
 
-def test_f58_vertex_gets_its_version_and_loses_what_it_refuses() -> None:
+def test_fact58_vertex_gets_its_version_and_loses_what_it_refuses() -> None:
     body = b'{"model": "x", "context_management": {}, "betas": ["b"], "max_tokens": 1}'
     assert json.loads(pinned(body, VERTEX)) == {
         "anthropic_version": "vertex-2023-10-16",
@@ -102,7 +102,7 @@ def test_the_query_survives() -> None:
     assert outbound(asked, b"{}", ANTHROPIC, is_buffered=False).target == "/v1/messages?beta=true"
 
 
-def test_f52_f62_only_buffered_answers_have_a_deadline() -> None:
+def test_fact52_fact62_only_buffered_answers_have_a_deadline() -> None:
     asked = Asked("POST", CHAT)
     assert outbound(asked, b"{}", OPENAI, is_buffered=False).timeouts.first_byte == DAY
     assert outbound(asked, b"{}", OPENAI, is_buffered=True).timeouts.first_byte == 60

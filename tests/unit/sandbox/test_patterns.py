@@ -23,7 +23,7 @@ from kinference.sandbox.patterns import pattern_of
         ("POST", "/model/anthropic.claude/invoke", "aws_bedrock_invoke"),
     ],
 )
-def test_f49_inference_is_known_by_method_and_path(method: str, path: str, protocol: str) -> None:
+def test_fact49_inference_is_known_by_method_and_path(method: str, path: str, protocol: str) -> None:
     found = pattern_of(method, path)
     assert found is not None
     assert found.protocol == protocol
@@ -64,10 +64,10 @@ def test_f49_inference_is_known_by_method_and_path(method: str, path: str, proto
         ("GET", "/"),
     ],
 )
-def test_f46_f49_everything_else_is_not(method: str, path: str) -> None:
+def test_fact46_fact49_everything_else_is_not(method: str, path: str) -> None:
     assert pattern_of(method, path) is None
 
 
-def test_f50_only_short_answers_come_whole() -> None:
+def test_fact50_only_short_answers_come_whole() -> None:
     buffered = [("POST", "/v1/embeddings"), ("GET", "/v1/models"), ("POST", "/v1/chat/completions")]
     assert [found.is_buffered for each in buffered if (found := pattern_of(*each))] == [True, True, False]

@@ -70,7 +70,7 @@ async def test_it_polls_for_ever_also_after_a_failed_start() -> None:
     ("text", "seconds"),
     [(None, INTERVAL), ("9", 9), ("0", INTERVAL), ("abc", INTERVAL), ("-1", INTERVAL), ("", INTERVAL)],
 )
-def test_f61_the_interval_is_a_number_above_0_or_the_default(text: str | None, seconds: float) -> None:
+def test_fact61_the_interval_is_a_number_above_0_or_the_default(text: str | None, seconds: float) -> None:
     assert interval_of(text) == seconds
 
 

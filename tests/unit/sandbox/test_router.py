@@ -59,24 +59,24 @@ async def refusal(upstream: Upstream, path: str = CHAT, routes: Sequence[Sandbox
     return answer.status, json.loads(answer.sent)["error"]
 
 
-async def test_f46_what_is_no_inference_is_not_allowed() -> None:
+async def test_fact46_what_is_no_inference_is_not_allowed() -> None:
     assert await refusal(Upstream(), "/v1/files") == (403, "connection not allowed by policy")
 
 
-async def test_f47_what_is_not_allowed_ends_the_connection() -> None:
+async def test_fact47_what_is_not_allowed_ends_the_connection() -> None:
     assert (await ask(Upstream(), "/v1/files")).answered[b"connection"] == b"close"
     assert b"connection" not in (await ask(Upstream(b"{}"))).answered
 
 
-async def test_f48_without_routes_nothing_is_configured() -> None:
+async def test_fact48_without_routes_nothing_is_configured() -> None:
     assert await refusal(Upstream(), routes=()) == (503, "cluster inference is not configured")
 
 
-async def test_f45_a_protocol_that_no_route_speaks_is_told_so() -> None:
+async def test_fact45_a_protocol_that_no_route_speaks_is_told_so() -> None:
     assert await refusal(Upstream(), "/v1/messages") == (400, "no compatible inference route available")
 
 
-async def test_f51_a_streamed_answer_is_passed_on_as_it_comes() -> None:
+async def test_fact51_a_streamed_answer_is_passed_on_as_it_comes() -> None:
     headers = (*EVENTS, (b"content-length", b"4"), (b"connection", b"close"), (b"x-request-id", b"r"))
     upstream = Upstream(b"ab", b"cd", headers=headers)
     answer = await ask(upstream)
@@ -86,13 +86,13 @@ async def test_f51_a_streamed_answer_is_passed_on_as_it_comes() -> None:
     assert upstream.is_closed
 
 
-async def test_f44_an_upstreams_refusal_passes_through() -> None:
+async def test_fact44_an_upstreams_refusal_passes_through() -> None:
     answer = await ask(Upstream(b'{"error": "key"}', status=401))
     assert (answer.status, answer.sent) == (401, b'{"error": "key"}')
 
 
 @pytest.mark.parametrize("path", [EMBEDDINGS, "/v1/models"])
-async def test_f50_a_buffered_answer_has_its_length(path: str) -> None:
+async def test_fact50_a_buffered_answer_has_its_length(path: str) -> None:
     answer = await ask(Upstream(b"ab", b"cd", status=429), path)
     assert (answer.status, answer.sent, answer.answered[b"content-length"]) == (429, b"abcd", b"4")
 
@@ -104,7 +104,7 @@ async def test_f50_a_buffered_answer_has_its_length(path: str) -> None:
         (UpstreamTimeout("secret-host"), "chunk idle timeout exceeded"),
     ],
 )
-async def test_f53_a_broken_stream_of_events_says_so_in_its_last_event(error: KinferenceError, why: str) -> None:
+async def test_fact53_a_broken_stream_of_events_says_so_in_its_last_event(error: KinferenceError, why: str) -> None:
     answer = await ask(Upstream(b"data: half", error, headers=EVENTS))
     assert answer.is_finished
     head, last = answer.sent.split(b"\n\ndata: ")
@@ -112,7 +112,7 @@ async def test_f53_a_broken_stream_of_events_says_so_in_its_last_event(error: Ki
     assert json.loads(last) == {"error": {"message": why, "type": "proxy_stream_error"}}
 
 
-async def test_f53_any_other_broken_answer_is_broken_off() -> None:
+async def test_fact53_any_other_broken_answer_is_broken_off() -> None:
     answer = await ask(Upstream(b"{", UpstreamCut("x"), headers=((b"content-type", b"application/json"),)))
     assert answer.is_aborted
     assert not answer.is_finished
@@ -127,15 +127,15 @@ async def test_f53_any_other_broken_answer_is_broken_off() -> None:
     ],
 )
 @pytest.mark.parametrize("path", [CHAT, EMBEDDINGS])
-async def test_f56_a_failure_names_no_host(error: KinferenceError, status: int, told: str, path: str) -> None:
+async def test_fact56_a_failure_names_no_host(error: KinferenceError, status: int, told: str, path: str) -> None:
     assert await refusal(Upstream(error), path) == (status, told)
 
 
-async def test_f52_a_buffered_answer_that_stalls_is_unavailable() -> None:
+async def test_fact52_a_buffered_answer_that_stalls_is_unavailable() -> None:
     assert (await refusal(Upstream(b"a", UpstreamTimeout("x")), EMBEDDINGS))[0] == 503
 
 
-async def test_f55_a_buffered_answer_has_a_limit() -> None:
+async def test_fact55_a_buffered_answer_has_a_limit() -> None:
     exactly = Upstream(*[b"x" * (ANSWER_BYTES_MAX // 4)] * 4)
     assert len((await ask(exactly, EMBEDDINGS)).sent) == ANSWER_BYTES_MAX
     over = Upstream(*[b"x" * (ANSWER_BYTES_MAX // 4)] * 4, b"x")
@@ -152,7 +152,7 @@ async def test_a_route_that_cannot_be_called_is_an_error_of_ours() -> None:
     assert (await refusal(Upstream(), routes=[replace(ROUTE, base_url="ftp://secret-host")]))[0] == 502
 
 
-async def test_f64_a_mock_answers_without_the_network() -> None:
+async def test_fact64_a_mock_answers_without_the_network() -> None:
     upstream = Upstream()
     answer = await ask(upstream, routes=[replace(ROUTE, base_url="mock://any")])
     assert answer.answered[b"x-openshell-mock"] == b"true"

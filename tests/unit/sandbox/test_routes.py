@@ -13,7 +13,7 @@ def test_the_first_route_that_speaks_a_protocol_serves_it() -> None:
     assert table.serving("openai_embeddings") is None
 
 
-def test_f59_the_sandboxs_own_route_is_not_for_its_programs() -> None:
+def test_fact59_the_sandboxs_own_route_is_not_for_its_programs() -> None:
     table = RouteTable([SYSTEM])
     assert table.is_empty
     assert table.serving("openai_embeddings") is None
@@ -32,5 +32,5 @@ def test_a_type_that_is_not_known_yet_takes_a_bearer() -> None:
     assert OPENAI.kind.name == "openai"
 
 
-def test_f63_no_route_prints_its_key() -> None:
+def test_fact63_no_route_prints_its_key() -> None:
     assert "sk-1" not in repr(OPENAI)

@@ -23,7 +23,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "routes.yaml"
 
 
-def test_f60_two_routes_are_read(file: Path) -> None:
+def test_fact60_two_routes_are_read(file: Path) -> None:
     file.write_text(GOOD)
     protocols = ("anthropic_messages", "model_discovery")
     assert read_routes(file, {"THE_KEY": "sk-1"}) == [
@@ -32,7 +32,7 @@ def test_f60_two_routes_are_read(file: Path) -> None:
     ]
 
 
-def test_f60_an_empty_list_is_no_error(file: Path) -> None:
+def test_fact60_an_empty_list_is_no_error(file: Path) -> None:
     file.write_text("routes: []")
     assert read_routes(file, {}) == []
 
@@ -53,12 +53,12 @@ def test_f60_an_empty_list_is_no_error(file: Path) -> None:
         ("#" * (FILE_BYTES_MAX + 1), "no route file is that long"),
     ],
 )
-def test_f60_what_cannot_be_used_is_told_with_the_fix(file: Path, text: str, problem: str) -> None:
+def test_fact60_what_cannot_be_used_is_told_with_the_fix(file: Path, text: str, problem: str) -> None:
     file.write_text(text)
     with pytest.raises(ConfigError, match=problem):
         read_routes(file, {})
 
 
-def test_f60_a_missing_file_is_told_so(file: Path) -> None:
+def test_fact60_a_missing_file_is_told_so(file: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         read_routes(file, {})

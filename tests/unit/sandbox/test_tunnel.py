@@ -149,7 +149,7 @@ async def answer_to(proxy: Proxy, *sent: bytes) -> bytes:
     return answer
 
 
-async def test_f47_an_unknown_path_ends_a_connection_that_served_well_before(routed: Proxy) -> None:
+async def test_fact47_an_unknown_path_ends_a_connection_that_served_well_before(routed: Proxy) -> None:
     unknown = f"GET /v1/files HTTP/1.1\r\nhost: {HOST}\r\n\r\n".encode()
     answer = await answer_to(routed, chat("content-length: 2"), unknown, chat("content-length: 2"))
     assert answer.count(b"HTTP/1.1 200 ") == 1
@@ -167,7 +167,7 @@ async def test_f47_an_unknown_path_ends_a_connection_that_served_well_before(rou
         ("content-length: 2", "content-length: 2"),  # the original took it; RFC 9110 8.6 lets either be done
     ],
 )
-async def test_f54_framing_that_can_be_read_in_two_ways_is_refused(routed: Proxy, fields: tuple[str, ...]) -> None:
+async def test_fact54_framing_that_can_be_read_in_two_ways_is_refused(routed: Proxy, fields: tuple[str, ...]) -> None:
     answer = await answer_to(routed, chat(*fields))
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert answer.count(b"HTTP/1.1 ") == 1

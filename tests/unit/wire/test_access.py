@@ -23,7 +23,7 @@ def test_any_of_several_roles_will_do() -> None:
     assert BOTH.check((("authorization", "Bearer box-token"),), Role.USER, Role.SANDBOX).name == "box"
 
 
-def test_f37_a_token_of_another_role_is_denied_and_told_which_it_takes() -> None:
+def test_fact37_a_token_of_another_role_is_denied_and_told_which_it_takes() -> None:
     with pytest.raises(Denied, match="a credential of the role user does not open this, only one of sandbox or picker"):
         BOTH.check((("authorization", "Bearer user-token"),), Role.SANDBOX, Role.PICKER)
 
@@ -44,7 +44,7 @@ def test_f37_a_token_of_another_role_is_denied_and_told_which_it_takes() -> None
         ((b"authorization", b"Bearer \xff"),),
     ],
 )
-def test_f37_whoever_shows_no_known_token_is_not_let_in(fields: Fields) -> None:
+def test_fact37_whoever_shows_no_known_token_is_not_let_in(fields: Fields) -> None:
     with pytest.raises(Unauthenticated, match="Bearer TOKEN"):
         BOTH.check(fields, Role.USER)
 
