@@ -5,16 +5,20 @@ still change its mind, and goes when a destination can begin with it. Each time 
 in their turn, and each takes the destination that is cheapest for it, those before it that still wait for one counted
 as work ahead of it there. Who finds room there goes; who does not keeps waiting for it, because going elsewhere would
 cost more: a warm cache is worth a wait up to what it saves, and no more.
+
+Who waits for a destination that can be used no longer is bound for another one; where there is no other it goes on
+waiting within its bounds. None is sent after those that have just failed: whatever comes back is tried by one first.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from math import ceil, inf
 
 from msgspec.structs import replace
 
 from kinference.core.decision import Decision
+from kinference.core.filters import Verdict
 from kinference.core.ledger import SCRAPE_FADES_S, Load
 from kinference.core.pick import Router
 from kinference.core.rates import Rates
@@ -32,6 +36,10 @@ LOOK_S = 0.25
 HINT_MAX_S = 60.0
 WEIGHED_MAX = 4
 """So many are weighed anew in a look; the rest is judged from memory."""
+OVERDUE_MAX = 64
+"""So many are told in a look that they have waited too long: each is asked about once more."""
+PASSING = frozenset({Verdict.NOT_READY.cause, Verdict.DRAINING.cause})
+"""Why nobody can serve a request for the moment: it may be over before its wait is."""
 
 Key = tuple[ObjectRef, ...]
 
@@ -92,7 +100,8 @@ class Admission:
         released, self._refused = self._refused, []
         for key, line in list(self._lines.items()):
             released += self._walk(line, now)
-            released += [Released(one, self._overdue(line, one, now)) for one in line.overdue(now)]
+            for one in islice(line.overdue(now), OVERDUE_MAX):
+                released.append(Released(one, self._overdue(line, one, now)))
             if not line:
                 del self._lines[key]
         self._waiting -= len(released)
@@ -146,8 +155,9 @@ class Admission:
         Who seems able to start is weighed anew: caches may have changed, and with them where it is best off.
         """
         within_ms = self._rules.start_within_ms if self._rules.enabled else inf
-        rooms = {name for name, place in line.places.items() if _ready_ms(*place, now) <= within_ms}
-        if not rooms:
+        usable = {name: (one.load, rates) for name, (one, rates) in line.places.items() if one.is_usable(now)}
+        rooms = {name for name, place in usable.items() if _ready_ms(*place, now) <= within_ms}
+        if usable and not rooms:
             return None
         ahead: dict[str, Milliseconds] = {}
         movable: list[tuple[Waiting, Milliseconds]] = []
@@ -155,7 +165,7 @@ class Admission:
         for looked_at, waiting in enumerate(line.in_turn(now)):
             if looked_at >= self._rules.window or weighed >= WEIGHED_MAX:
                 break
-            if waiting.bound_for in rooms:
+            if waiting.bound_for in rooms or waiting.bound_for not in usable:
                 weighed += 1
                 found = self._try(line, waiting, now)
                 if found is not None:
@@ -176,10 +186,10 @@ class Admission:
         """The weighing to go by if it can start at once where it is best off now; else it is bound for there."""
         weighing = self.router.weigh(waiting.request, now, waiting.prompt)
         if isinstance(weighing, Decision):
-            return weighing
+            return None if _may_pass(weighing) else weighing
         line.look(weighing.group)
         place = line.bind(waiting, weighing)
-        return weighing.at(place) if self._starts(weighing, place, now) else None
+        return weighing.at(place) if self._follows(weighing, place, now) else None
 
     def _move(
         self, line: WaitingLine, waiting: Waiting, before_ms: Milliseconds, now: Seconds
@@ -187,14 +197,14 @@ class Admission:
         """The weighing to go by if it is better off at a destination that nobody waits for than in its turn."""
         weighing = self.router.weigh(waiting.request, now, waiting.prompt)
         if isinstance(weighing, Decision):
-            return weighing
+            return None if _may_pass(weighing) else weighing
         names, totals = weighing.group.names, weighing.weighed.totals
         costs = [
             total + before_ms if name == waiting.bound_for else inf if name in line.bound_ms else total
             for name, total in zip(names, totals, strict=True)
         ]
         place = costs.index(min(costs))
-        if names[place] == waiting.bound_for or not self._starts(weighing, place, now):
+        if names[place] == waiting.bound_for or not self._follows(weighing, place, now):
             return None
         return weighing.at(place)
 
@@ -207,19 +217,25 @@ class Admission:
             return True
         return any(self._starts(weighing, place, now) for place in range(len(weighing.case.loads)) if place != chosen)
 
-    def _starts(self, weighing: Weighing, place: int, now: Seconds) -> bool:
+    def _follows(self, weighing: Weighing, place: int, now: Seconds) -> bool:
+        """Whether one that was held goes there now. What has just failed is tried by one alone."""
+        return self._starts(weighing, place, now, is_doubtful=weighing.case.circuits[place].is_doubtful)
+
+    def _starts(self, weighing: Weighing, place: int, now: Seconds, *, is_doubtful: bool = False) -> bool:
         """Whether it can start there soon. Where nothing of ours is, it may, whatever a scrape says of room."""
         case, load = weighing.case, weighing.case.loads[place]
         if not self._rules.enabled:
             return True
         if load.believed == 0 and not load.foreign_requests:
             return True
-        within_ms = 0.0 if weighing.request.qos is QosClass.DEFERRABLE else self._rules.start_within_ms
+        is_last = is_doubtful or weighing.request.qos is QosClass.DEFERRABLE
+        within_ms = 0.0 if is_last else self._rules.start_within_ms
         return _ready_ms(load, case.rates[place], now) <= within_ms and place in case.fitting
 
     def _soonest(self, line: WaitingLine, now: Seconds) -> Seconds:
         """When the first destination can begin with a prompt, as far as can be told now."""
-        soonest_ms = min((_ready_ms(*place, now) for place in line.places.values()), default=0.0)
+        usable = [(one.load, rates) for one, rates in line.places.values() if one.is_usable(now)]
+        soonest_ms = min((_ready_ms(*place, now) for place in usable), default=0.0)
         return now + max(0.0, soonest_ms - self._rules.start_within_ms) / 1e3
 
     # --- who waits -------------------------------------------------------------------------------
@@ -240,7 +256,7 @@ class Admission:
             return _refusal(f"saturated: {self._waiting} requests wait already", self._hint_s())
         line = self._lines.setdefault(_key(weighing), WaitingLine(self._rules))
         until = now + self._rules.classes[request.qos].wait_max_s
-        waiting = Waiting(number, request, weighing.prompt, now, until)
+        waiting = Waiting(number, replace(request, is_patient=True), weighing.prompt, now, until)
         line.look(weighing.group)
         line.add(waiting, weighing)
         line.again_at = now
@@ -271,6 +287,10 @@ class Admission:
 
     def _overdue(self, line: WaitingLine, waiting: Waiting, now: Seconds) -> Decision:
         line.drop(waiting)
+        if not any(one.is_usable(now) for one, _ in line.places.values()):
+            weighing = self.router.weigh(waiting.request, now, waiting.prompt)
+            if isinstance(weighing, Decision):
+                return weighing
         return _refusal(f"saturated: waited {now - waiting.since:.0f} s and no engine had room", self._hint_s())
 
     def _hint_s(self) -> Seconds:
@@ -299,6 +319,13 @@ def _ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
 def _told(decision: Decision, why: str) -> Decision:
     """How it came about, too. What a refusal begins with says of which kind it is, so that one stays as it is."""
     return decision if decision.choice is None else replace(decision, reason=f"{why}; {decision.reason}")
+
+
+def _may_pass(refusal: Decision) -> bool:
+    """Whether somebody could serve it who cannot do so just now."""
+    if refusal.outcome is not Outcome.NO_WORKERS:
+        return False
+    return refusal.retry_after is not None or any(one.verdict in PASSING for one in refusal.explain().rejected)
 
 
 def _refusal(reason: str, retry_s: Seconds) -> Decision:

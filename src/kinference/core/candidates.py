@@ -143,7 +143,8 @@ class Candidates:
         """The preferred tier that has someone to serve this request at this moment, for no more than `purse_usd`; or,
         skipping so many such tiers, one after it.
 
-        When all that could serve are ejected for failing, ejection is ignored: better a doubtful answer than none.
+        When all that could serve are ejected for failing, ejection is ignored: better a doubtful answer than none, for
+        whoever cannot wait until one of them is tried again.
         """
         options = self._options(request, rule)
         fitting = [_fitting(tier, request) for tier in options.tiers]
@@ -154,7 +155,7 @@ class Candidates:
             if healthy and skip == 0:
                 return Shortlist(healthy, options)
             skip -= bool(healthy)
-        for tier in untried:
+        for tier in () if request.is_patient else untried:
             usable = _kept(tier, lambda one: not one.circuit.unusable)
             if usable:
                 return Shortlist(usable, options)

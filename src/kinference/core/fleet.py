@@ -286,6 +286,7 @@ class Fleet:
         endpoint.spec = spec
 
     def _retire(self, endpoint: Endpoint) -> None:
+        endpoint.ready = False  # for whoever still holds it
         self._retired_slots.append(endpoint.slot)
         self._observed.pop(endpoint.slot, None)
 

@@ -38,6 +38,11 @@ class Circuit:
         """True when a request may go there now."""
         return self.closed or now >= self._until
 
+    @property
+    def is_doubtful(self) -> bool:
+        """True when the last that was heard of it was a failure."""
+        return self.failures > 0 or self.breaks > 0
+
     def picked(self, now: Seconds) -> None:
         """A request goes there: while half open, the next one has to wait for its result or its turn."""
         if not self.closed:

@@ -35,3 +35,5 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     reaches: frozenset[Api] = frozenset()
     """APIs of other destinations that can serve the request by translation, both ways; empty when the caller cannot
     translate the answer."""
+    is_patient: bool = False
+    """It waits already, and rather goes on than be sent where everybody has failed."""

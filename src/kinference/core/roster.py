@@ -94,6 +94,11 @@ class Destination:
         """Where it is, in the words of a pick's answer."""
         return self.ref if self.endpoint is None else self.endpoint.spec.address
 
+    def is_usable(self, now: Seconds) -> bool:
+        """Whether it takes new requests at this moment, as far as is known."""
+        endpoint = self.endpoint
+        return (endpoint is None or (endpoint.ready and not endpoint.draining)) and self.circuit.allows(now)
+
     def is_loaded(self, model: str) -> bool:
         """True unless the model is an adapter that it would have to load first."""
         return model in self.adapters or self.endpoint is None or model not in self.endpoint.adapters

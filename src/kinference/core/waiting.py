@@ -16,9 +16,9 @@ from heapq import heapify, heappop, heappush
 from types import MappingProxyType
 
 from kinference.core.candidates import Group
-from kinference.core.ledger import Load
 from kinference.core.rates import Rates
 from kinference.core.request import Request
+from kinference.core.roster import Destination
 from kinference.core.weigh import Prompt, Weighing
 from kinference.ids import Milliseconds, Seconds
 from kinference.vocabulary import QosClass
@@ -167,7 +167,7 @@ class WaitingLine:
         self._bound: Counter[str] = Counter()
         self.bound_ms: dict[str, Milliseconds] = {}
         """The work that waits for each destination."""
-        self.places: dict[str, tuple[Load, Rates]] = {}
+        self.places: dict[str, tuple[Destination, Rates]] = {}
         """Who could serve any of them."""
 
     def __len__(self) -> int:
@@ -259,18 +259,16 @@ class WaitingLine:
                 return max((tenant.items[-1] for tenant in ring), key=_due)
         return None
 
-    def overdue(self, now: Seconds) -> list[Waiting]:
-        """Those who have waited as long as they may."""
-        found = []
+    def overdue(self, now: Seconds) -> Iterator[Waiting]:
+        """Those who have waited as long as they may; whoever is taken is to be dropped."""
         while self._times and (self._times[0][0] <= now or self._times[0][1] not in self._live):
             _, number = heappop(self._times)
             if number in self._live:
-                found.append(self._live[number])
-        return found
+                yield self._live[number]
 
     def look(self, group: Group) -> None:
         """These could serve one of them."""
-        self.places.update(zip(group.names, zip(group.loads, group.rates, strict=True), strict=True))
+        self.places.update(zip(group.names, zip(group.destinations, group.rates, strict=True), strict=True))
 
     def due_at(self, soonest: Seconds) -> Seconds:
         """When to walk them next, if the first destination has room then."""

@@ -1,8 +1,9 @@
 """A saturated engine as the vendors' own clients meet it: they wait, are refused with a hint, or leave."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import anthropic
@@ -12,10 +13,12 @@ from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
+from kinference.core.health import FAILURES_TO_OPEN
 from kinference.core.waiting import AdmissionRules
+from kinference.picker.timer import ReclaimTimer
 from kinference.sim.options import EngineOptions
 from kinference.sim.serving import serve_engine
-from tests.integration.gateway.harness import MODEL, MakeGateway, Rig
+from tests.integration.gateway.harness import MODEL, MakeGateway, RealClock, Rig
 
 LONG = 400_000
 """Characters of a prompt: ten seconds of work, as far as is known of the engine. The engine takes a tenth of that."""
@@ -38,9 +41,9 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
-async def ask(rig: Rig, sign: str) -> ChatCompletion:
+async def ask(rig: Rig, sign: str, size: int = LONG) -> ChatCompletion:
     async with AsyncOpenAI(base_url=f"http://127.0.0.1:{rig.port}/v1", api_key="any", max_retries=0) as client:
-        return await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": sign * LONG}])
+        return await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": sign * size}])
 
 
 async def test_requests_wait_until_the_engine_can_start_them(gateway: MakeGateway) -> None:
@@ -76,3 +79,32 @@ async def test_a_full_line_is_told_in_the_clients_own_words_with_when_to_try_aga
                 )
         assert int(refused_there.value.response.headers["retry-after"]) > 1
         await waiting
+
+
+async def test_those_that_wait_for_the_only_engine_outlive_its_restart(gateway: MakeGateway) -> None:
+    """They were all sent after it as soon as what it had was lost, each to find out on its own that it is gone."""
+    options = EngineOptions((MODEL,), speed=15.0, output_tokens=4)
+    async with AsyncExitStack() as life, asyncio.timeout(PATIENCE):
+        engine = await life.enter_async_context(serve_engine(options))
+        async with gateway(engine.port) as rig, ticking(rig):
+            asked = [asyncio.ensure_future(ask(rig, sign, 40_000)) for sign in "abcdefghijklmnopqrst"]
+            await until(lambda: len(rig.desk.admission) >= 10)
+            held = len(rig.desk.admission)
+            await life.aclose()
+            await until(lambda: rig.router.snapshot(time.monotonic())[0].circuit != "closed")
+            assert len(rig.desk.admission) >= held - FAILURES_TO_OPEN
+            async with serve_engine(replace(options, port=engine.port)):
+                answers = await asyncio.gather(*asked, return_exceptions=True)
+    failed = [answer for answer in answers if isinstance(answer, BaseException)]
+    assert len(failed) <= len(asked) - held + FAILURES_TO_OPEN + 1, "what ran there, who found out, and a trial"
+    assert all(isinstance(answer, openai.APIStatusError) for answer in failed)
+
+
+@asynccontextmanager
+async def ticking(rig: Rig) -> AsyncIterator[None]:
+    """What a running picker does when it is time."""
+    timer = asyncio.ensure_future(ReclaimTimer(rig.desk, RealClock()).run())
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from kinference.core.admission import Admission
+from kinference.core.admission import OVERDUE_MAX, Admission
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
 from kinference.core.pick import Router
@@ -214,10 +214,111 @@ def test_whom_nobody_can_serve_any_more_is_told_so() -> None:
     world = World()
     first = world.go(chat("a"))
     world.hold(chat("b"))
-    world.fleet.set_ready(POOL, Address("h0:1"), ready=False)
+    world.fleet.set_pool(POOL, [])
     world.router.abort(first.reservation, AbortReason.NOT_DISPATCHED, 0.1)
     [(_, decision)] = world.released(0.1)
     assert decision.outcome is Outcome.NO_WORKERS
+    assert decision.reason == "model 'm' has no endpoint; add one to its pool"
+
+
+def test_whoever_waits_goes_on_waiting_while_its_only_engine_is_away() -> None:
+    world = World()
+    first = world.go(chat("a"))
+    waiting = [world.hold(chat(name)) for name in "bcd"]
+    world.fleet.set_ready(POOL, Address("h0:1"), ready=False)
+    world.router.abort(first.reservation, AbortReason.NOT_DISPATCHED, 0.1)
+    assert [world.released(tick / 10) for tick in range(1, 100)] == [[]] * 99
+    world.fleet.set_ready(POOL, Address("h0:1"), ready=True)
+    [(who, decision)] = world.released(10.2)
+    assert who in waiting
+    assert decision.outcome is Outcome.OK
+
+
+def test_whoever_waits_in_vain_for_engines_that_are_away_is_told_that_nobody_works() -> None:
+    world = World()
+    first = world.go(chat("a"))
+    world.hold(chat("b"))
+    world.fleet.set_ready(POOL, Address("h0:1"), ready=False)
+    world.router.abort(first.reservation, AbortReason.NOT_DISPATCHED, 0.1)
+    [(_, decision)] = world.released(CLASS_RULES[INTERACTIVE].wait_max_s)
+    assert decision.outcome is Outcome.NO_WORKERS
+    assert decision.reason.startswith("no worker for model 'm': 1 not ready; ")
+
+
+def test_an_engine_that_dies_does_not_take_those_that_wait_for_it_along() -> None:
+    """What runs there fails, one after the other; of those that wait a few find out as well, and later one a trial."""
+    world = World()
+    running = [world.go(chat("a"))]
+    for name in range(100):
+        world.hold(chat(str(name)))
+    fates = list[Decision]()
+    for tick in range(1, 200):
+        now = tick / 10
+        for decision in running:
+            world.router.first_token(decision.reservation, 1.0, 0, now)
+            world.router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
+        running = [decision for _, decision in world.released(now)]
+        assert len(running) <= 1
+        fates += running
+    assert all(decision.choice is not None for decision in fates)
+    assert len(fates) <= 2 + 5, "two until its circuit opens, and the trials of twenty seconds"
+    world.end(running[0] if running else world.released(40.0)[0][1], 40.1)
+    assert world.released(40.1), "the trial was good"
+
+
+def test_those_whose_engines_all_failed_are_told_so_with_when_to_try_again() -> None:
+    world = World()
+    first = world.go(chat("a"))
+    world.hold(chat("b"))
+    for _ in range(3):
+        world.router.first_token(first.reservation, 1.0, 503, 59.5)
+        world.router.abort(first.reservation, AbortReason.UNSPECIFIED, 59.5)
+        first = world.router.decide(chat("c"), 59.5)
+    [(_, decision)] = world.released(CLASS_RULES[INTERACTIVE].wait_max_s)
+    assert decision.outcome is Outcome.NO_WORKERS
+    assert "1 with an open circuit; default/pool/h0:1: with an open circuit: status 503" in decision.reason
+    assert decision.retry_after == 1.0
+
+
+def test_whoever_waits_for_an_engine_that_dies_is_bound_for_another() -> None:
+    world = World(size=2)
+    here, there = world.go(chat("a")), world.go(chat("b"))
+    assert isinstance(here.choice, EndpointChoice)
+    waiting = [world.hold(chat(str(number))) for number in range(20)]
+    assert {one.bound_for for one in waiting} == {f"default/pool/h{n}:1" for n in range(2)}
+    world.fleet.set_ready(POOL, here.choice.address, ready=False)
+    world.router.abort(here.reservation, AbortReason.NOT_DISPATCHED, 0.1)
+    now, gone = 0.1, list[Decision]()
+    while waiting and now < 55.0:
+        for who, decision in world.released(now):
+            waiting.remove(who)
+            gone.append(decision)
+            there = decision
+        world.end(there, now)
+        now += 0.05
+    assert len(gone) == 20
+    assert {decision.choice for decision in gone} == {there.choice} != {here.choice}
+
+
+def test_whoever_waits_where_nobody_works_any_more_is_spilled_to_a_fallback() -> None:
+    targets = (Target(TargetKind.POOL, POOL), Target(TargetKind.BACKEND, CLOUD, priority=1))
+    world = World(routing=RoutingRules(models=(ModelRule("m", targets),)))
+    first = world.go(chat("a", size=20_000))
+    world.hold(chat("b", size=20_000))
+    world.fleet.set_backends([BackendSpec(CLOUD, Api.OPENAI_CHAT, models={"m": "m"})])
+    world.fleet.set_ready(POOL, Address("h0:1"), ready=False)
+    world.router.abort(first.reservation, AbortReason.NOT_DISPATCHED, 0.1)
+    [(_, decision)] = world.released(0.1)
+    assert isinstance(decision.choice, BackendChoice)
+
+
+def test_a_thousand_whose_time_is_over_at_once_are_told_in_portions() -> None:
+    world = World()
+    world.go(chat("a", size=8_000_000))
+    for number in range(OVERDUE_MAX + 10):
+        world.hold(chat(str(number), size=4_000))
+    until = CLASS_RULES[INTERACTIVE].wait_max_s
+    assert [len(world.released(until)) for _ in range(3)] == [OVERDUE_MAX, 10, 0]
 
 
 def test_a_fallback_takes_what_would_wait_longer_than_going_there_takes() -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as replace_request
 
 from kinference.core.candidates import CACHED_MAX, Candidates, Group, Shortlist, claim_of, expected_usd
 from kinference.core.filters import Verdict
@@ -249,3 +250,16 @@ def test_claims_are_as_strong_as_weights_say() -> None:
     groups = shortlist(candidates).groups
     won = Counter(max(groups, key=lambda group: claim_of(f"s{number}", group)).weight for number in range(4_000))
     assert [won[weight] for weight in (1, 2, 5)] == pytest.approx([500, 1_000, 2_500], abs=120)
+
+
+def test_whoever_can_wait_is_not_sent_where_everybody_has_failed() -> None:
+    roster, candidates = candidates_of(Target(TargetKind.POOL, A))
+    for destination in roster.endpoints:
+        for _ in range(3):
+            destination.circuit.failed("status 503", 0.0)
+    hasty = Request("m", Api.OPENAI_CHAT, (), 0)
+    assert candidates.shortlist(hasty, None, 0.0).groups
+    found = candidates.shortlist(replace_request(hasty, is_patient=True), None, 0.0)
+    assert not found.groups
+    assert found.options.verdicts[Verdict.TRIPPED] == 2
+    assert candidates.shortlist(replace_request(hasty, is_patient=True), None, 1e3).groups

@@ -29,6 +29,17 @@ def test_a_few_failures_in_a_row_open_it_and_fewer_do_not() -> None:
     assert circuit.reason == "status 503"
 
 
+def test_it_is_doubtful_after_any_failure_until_something_succeeds() -> None:
+    assert not Circuit().is_doubtful
+    failing, breaking = Circuit(), Circuit()
+    failing.failed("status 503", 0.0)
+    breaking.broke("broke off", 0.0)
+    assert [one.is_doubtful for one in (failing, breaking)] == [True, True]
+    failing.succeeded()
+    breaking.completed()
+    assert [one.is_doubtful for one in (failing, breaking)] == [False, False]
+
+
 def test_a_success_between_failures_keeps_it_closed_but_shows_in_the_ratio() -> None:
     circuit = Circuit()
     for _ in range(20):

@@ -205,3 +205,23 @@ def test_a_restart_that_the_events_told_of_first_leaves_what_they_told_since() -
     fleet.observe(POOL, ONE, Observation(1.0, 0, 0, started_at=2.0))
     roster.sync()
     assert index.match([11], 1) == {0: 1}
+
+
+def test_whoever_is_away_drains_or_is_ejected_cannot_be_used() -> None:
+    fleet, _, roster = roster_of(ONE)
+    (one,) = roster.endpoints
+    assert not one.is_usable(0.0)
+    fleet.set_ready(POOL, ONE, ready=True)
+    assert one.is_usable(0.0)
+    fleet.set_draining(POOL, ONE, draining=True)
+    assert not one.is_usable(0.0)
+    fleet.set_draining(POOL, ONE, draining=False)
+    one.circuit.reject("gone", 0.0)
+    assert not one.is_usable(0.0)
+    assert one.is_usable(1e3)
+    fleet.set_pool(POOL, [])
+    assert not one.is_usable(1e3)
+
+
+def test_a_backend_can_be_used_until_it_is_ejected() -> None:
+    assert Destination(TargetKind.BACKEND, POOL, "backend").is_usable(0.0)

@@ -130,9 +130,9 @@ def test_the_overdue_are_told_once_they_are_and_not_those_who_left() -> None:
     line = Line()
     first, second, gone = line.add(until=5.0), line.add(until=6.0), line.add(until=4.0)
     line.line.drop(gone)
-    assert line.line.overdue(4.5) == []
-    assert line.line.overdue(5.0) == [first]
-    assert line.line.overdue(10.0) == [second]
+    assert list(line.line.overdue(4.5)) == []
+    assert list(line.line.overdue(5.0)) == [first]
+    assert list(line.line.overdue(10.0)) == [second]
 
 
 def test_the_least_class_is_refused_first_and_never_for_its_own_kind() -> None:
@@ -180,4 +180,4 @@ def test_who_has_left_leaves_nothing_behind_however_long_others_wait() -> None:
         assert tracemalloc.get_traced_memory()[0] < 100_000
     finally:
         tracemalloc.stop()
-    assert line.line.overdue(60.0) == line.order()
+    assert list(line.line.overdue(60.0)) == line.order()

@@ -45,3 +45,12 @@ def test_an_engine_that_joins_later_takes_its_share(arrivals: list[Arrival]) -> 
 def test_with_nobody_alive_jobs_are_refused(arrivals: list[Arrival]) -> None:
     played = ClusterRun(FleetOptions((ENGINE,), "expected_latency", outages=(Outage(0, 0.0, 1e6),))).play(arrivals)
     assert all(job.finished_at is None for job in played.jobs)
+
+
+def test_an_only_engine_that_dies_for_a_while_takes_those_that_are_held_for_it_not_along() -> None:
+    """A thousand wait when it dies. Whatever was inside is lost where it had begun; of the others hardly any is."""
+    crowd = [Arrival(number / 1e3, 8_000, 50, ()) for number in range(1_000)]
+    played = ClusterRun(FleetOptions((ENGINE,), "expected_latency", outages=(Outage(0, 5.0, 25.0),))).play(crowd)
+    lost = [job for job in played.jobs if job.finished_at is None]
+    assert len(lost) < 20
+    assert all(job.sent_at < 7.0 or job.sent_at > 24.0 for job in played.jobs), "its probe tells within two seconds"
