@@ -6,6 +6,7 @@ from kinference.core.decision import BackendChoice, EndpointChoice
 from kinference.ports import PickArguments
 from kinference.shapes.counting import count_path, count_request, is_count
 from kinference.shapes.detect import Parsed
+from kinference.shapes.foreign_thoughts import without_foreign_thoughts
 from kinference.shapes.hosts import hosted
 from kinference.shapes.patch import replace_model
 from kinference.shapes.paths import filled, path_to
@@ -27,12 +28,12 @@ def rewrite(body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice,
     if isinstance(choice, EndpointChoice):
         api = parsed.api.at_engines
         if api is parsed.api:
-            return Rewritten(_patched(body, parsed, choice.model))
+            return Rewritten(_patched(body, parsed, choice))
         return Rewritten(_translated(body, parsed, api, choice.model, arguments))
     path = _path(choice, parsed)
     if not choice.api.speaks(parsed.api):
         return Rewritten(_translated(body, parsed, choice.api, choice.model, arguments), path)
-    patched = _patched(body, parsed, choice.model)
+    patched = _patched(body, parsed, choice)
     whole = body if patched is None else patched
     final = hosted(whole, choice.api)
     return Rewritten(None if final is body else final, path)
@@ -48,7 +49,7 @@ def _counting(
         api, speaks = choice.api, choice.api.speaks(parsed.api) and choice.api is not Api.VERTEX_ANTHROPIC
         path = "" if api is parsed.api and api is not Api.GEMINI else count_path(api, parsed.api, choice.model)
     if speaks:
-        return Rewritten(_patched(body, parsed, choice.model), path)
+        return Rewritten(_patched(body, parsed, choice), path)
     return Rewritten(count_request(body, Way(parsed.api, api, choice.model, arguments.loss)), path)
 
 
@@ -59,10 +60,11 @@ def _path(choice: BackendChoice, parsed: Parsed) -> str:
     return path_to(choice.api, parsed.api, choice.model, streaming=parsed.streaming)
 
 
-def _patched(body: bytes, parsed: Parsed, model: str) -> bytes | None:
-    if model == parsed.model or parsed.api is Api.GEMINI:
-        return None
-    return replace_model(body, model)
+def _patched(body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice) -> bytes | None:
+    is_named = choice.model == parsed.model or parsed.api is Api.GEMINI
+    named = body if is_named else replace_model(body, choice.model)
+    final = without_foreign_thoughts(named, parsed.api, at_provider=isinstance(choice, BackendChoice))
+    return None if final is body else final
 
 
 def _translated(body: bytes, parsed: Parsed, api: Api, model: str, arguments: PickArguments) -> bytes:

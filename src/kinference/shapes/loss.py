@@ -30,6 +30,7 @@ from kinference.shapes.ir import (
 from kinference.shapes.lost import Lost, Untranslatable, safe
 from kinference.shapes.reasoners import reasons
 from kinference.shapes.scan import BadBody
+from kinference.shapes.seals import is_gemini
 from kinference.vocabulary import Api, Loss
 
 MAX_TOKENS: Final = 8192
@@ -97,7 +98,9 @@ def _issuers(request: Request, target: Api) -> tuple[Api | None, ...]:
     """Whose thoughts the destination takes: its own, Chat plain ones too, and Claude on Bedrock what Claude signed."""
     if target is Api.BEDROCK_CONVERSE:
         return (Api.ANTHROPIC_MESSAGES,) if "claude" in request.model else ()
-    return (target, None) if target is Api.OPENAI_CHAT else (target,)
+    if target is Api.OPENAI_CHAT:
+        return (target, None, Api.GEMINI) if is_gemini(request.model) else (target, None)
+    return (target,)
 
 
 # --- what is asked for ------------------------------------------------------------------------------

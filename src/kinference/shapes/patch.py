@@ -19,14 +19,14 @@ def replace_model(body: bytes, model: str) -> bytes:
     spans = [member for member in members(body) if member.key == "model"]
     if not spans:
         raise BadBody("model: missing; name the model to serve the request")
-    return _splice(body, [(span, msgspec.json.encode(model)) for span in spans])
+    return splice(body, [(span, msgspec.json.encode(model)) for span in spans])
 
 
 def replace_member(body: bytes, key: str, member: bytes) -> bytes:
     """Put another member, key and all, in the place of each that has this key. Raises BadBody for no JSON object."""
     found = [one for one in members(body) if one.key == key]
     whole = [Member(key, body.rindex(b'"', 0, body.rindex(b'"', 0, one.start)), one.end) for one in found]
-    return _splice(body, [(one, member) for one in whole])
+    return splice(body, [(one, member) for one in whole])
 
 
 def add_include_usage(body: bytes) -> bytes:
@@ -44,7 +44,7 @@ def set_include_usage(body: bytes) -> bytes:
     options = [member for member in found if member.key == "stream_options"]
     if not options:
         return _insert(body, _STREAM_OPTIONS, is_empty=not found)
-    return _splice(body, [(option, _with_usage(body[option.start : option.end])) for option in options])
+    return splice(body, [(option, _with_usage(body[option.start : option.end])) for option in options])
 
 
 def _with_usage(options: bytes) -> bytes:
@@ -56,7 +56,7 @@ def _with_usage(options: bytes) -> bytes:
     flags = [member for member in found if member.key == "include_usage"]
     if not flags:
         return _insert(options, b'"include_usage":true', is_empty=not found)
-    return _splice(options, [(flag, b"true") for flag in flags])
+    return splice(options, [(flag, b"true") for flag in flags])
 
 
 def _insert(text: bytes, member: bytes, *, is_empty: bool) -> bytes:
@@ -64,7 +64,8 @@ def _insert(text: bytes, member: bytes, *, is_empty: bool) -> bytes:
     return text[:brace] + member + (b"" if is_empty else b",") + text[brace:]
 
 
-def _splice(text: bytes, changes: list[tuple[Member, bytes]]) -> bytes:
+def splice(text: bytes, changes: list[tuple[Member, bytes]]) -> bytes:
+    """The text with other values; the very same object when they are none."""
     if all(text[span.start : span.end] == value for span, value in changes):
         return text
     pieces: list[bytes] = []

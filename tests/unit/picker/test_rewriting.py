@@ -77,3 +77,22 @@ def test_j5_a_model_that_leads_elsewhere_is_refused() -> None:
 def test_geminis_body_stays_and_its_path_names_the_destinations_model() -> None:
     made = rewritten(cloud(Api.GEMINI), GEMINI, GEMINI_PATH)
     assert made == Rewritten(None, "/v1beta/models/theirs:streamGenerateContent?alt=sse")
+
+
+def test_e10_a_thought_sealed_for_another_is_taken_out_of_a_body_that_stays_in_its_api() -> None:
+    body = {
+        "model": "theirs",
+        "max_tokens": 9,
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "r", "signature": ""}]},
+            {"role": "user", "content": "go on"},
+        ],
+    }
+    raw, path = json.dumps(body).encode(), "/v1/messages"
+    assert [message["role"] for message in loaded(rewritten(cloud(Api.ANTHROPIC_MESSAGES), raw, path))["messages"]] == [
+        "user",
+        "user",
+    ]
+    engine = EndpointChoice(ObjectRef("default", "pool"), Address("10.0.0.1:8000"), "theirs", 1)
+    assert rewritten(engine, raw, path) == Rewritten(None)

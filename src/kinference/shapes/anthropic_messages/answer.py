@@ -9,6 +9,7 @@ from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps, object_text
 from kinference.shapes.openai_chat.answer import count_in, text_in
+from kinference.shapes.seals import own_or_sealed
 from kinference.vocabulary import Api
 
 _FINISHES: Final[Mapping[object, Finish]] = {
@@ -119,9 +120,10 @@ def _written(blocks: tuple[Block, ...], *, is_cut: bool) -> Iterator[Json]:
     for block in blocks:
         match block:
             case Reasoning():
-                yield {"type": "thinking", "thinking": block.text, "signature": block.signature}
-            case Sealed(issuer=Api.ANTHROPIC_MESSAGES):  # another's would go on to Anthropic, which refuses it
-                yield {"type": "redacted_thinking", "data": block.data}
+                signature = own_or_sealed(block, Api.ANTHROPIC_MESSAGES)
+                yield {"type": "thinking", "thinking": block.text, "signature": signature}
+            case Sealed():
+                yield {"type": "redacted_thinking", "data": own_or_sealed(block, Api.ANTHROPIC_MESSAGES)}
             case Text() | Refusal():
                 yield {"type": "text", "text": block.text}
             case ToolCall():

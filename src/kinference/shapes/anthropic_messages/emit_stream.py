@@ -19,8 +19,9 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.anthropic_messages.answer import message_id, reason_of, usage_of
-from kinference.shapes.ir import Json, Sealed
+from kinference.shapes.ir import Json, Reasoning, Sealed
 from kinference.shapes.json_text import dumps
+from kinference.shapes.seals import own_or_sealed
 from kinference.shapes.sequence import Sequencer
 from kinference.vocabulary import Api
 
@@ -92,8 +93,8 @@ class MessagesStreamEmitter:
                 return self._close() + self._open("tool_use", block)
             case ReasoningEnd():
                 return self._signed(piece)
-            case Sealed(issuer=Api.ANTHROPIC_MESSAGES):
-                block = {"type": "redacted_thinking", "data": piece.data}
+            case Sealed():
+                block = {"type": "redacted_thinking", "data": own_or_sealed(piece, Api.ANTHROPIC_MESSAGES)}
                 return self._close() + self._open("redacted_thinking", block) + self._close()
             case Started():
                 return self._start(piece)
@@ -120,10 +121,12 @@ class MessagesStreamEmitter:
         return _event("message_start", {"message": message})
 
     def _signed(self, piece: ReasoningEnd) -> bytes:
-        """Only a signature that the client can send back to its issuer is passed on."""
+        """A signature for the client to send back to its issuer."""
         signature = b""
-        if self._kind == "thinking" and piece.issuer is Api.ANTHROPIC_MESSAGES:
-            signature = self._delta({"type": "signature_delta", "signature": piece.signature})
+        if self._kind == "thinking" and piece.issuer is not None:
+            thought = Reasoning("", piece.signature, piece.issuer)
+            text = own_or_sealed(thought, Api.ANTHROPIC_MESSAGES)
+            signature = self._delta({"type": "signature_delta", "signature": text})
         return signature + self._close()
 
     def _within(self, kind: str) -> bytes:

@@ -42,6 +42,7 @@ from kinference.shapes.json_text import (
 )
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
+from kinference.shapes.seals import unsealed
 from kinference.vocabulary import Api
 
 _BILLING = "x-anthropic-billing-header"
@@ -128,11 +129,10 @@ def _block(block: Json, where: str) -> Block:
             content = _content(block.get("content"), where)
             return ToolResult(call, content, bool(block.get("is_error")), mark_of(block))
         case "thinking":
-            signature = string_of(block.get("signature"), f"{where}.signature")
-            issuer = Api.ANTHROPIC_MESSAGES if signature else None
-            return Reasoning(string_of(block.get("thinking"), f"{where}.thinking"), signature, issuer)
+            return _thought(block, where)
         case "redacted_thinking":
-            return Sealed(string_of(block.get("data"), f"{where}.data"), Api.ANTHROPIC_MESSAGES)
+            data = string_of(block.get("data"), f"{where}.data")
+            return unsealed(data, "") or Sealed(data, Api.ANTHROPIC_MESSAGES)
         case "image":
             source = _source(object_of(block.get("source"), f"{where}.source"), where)
             return Image(media.image(source, where), cache=mark_of(block))
@@ -144,6 +144,13 @@ def _block(block: Json, where: str) -> Block:
             raise BadBody(f"{where}.type: {CHATS}")
         case _:
             raise Untranslatable(f"{where}.type: only its own provider knows this kind of block")
+
+
+def _thought(block: Json, where: str) -> Reasoning | Sealed:
+    text = string_of(block.get("thinking"), f"{where}.thinking")
+    signature = string_of(block.get("signature"), f"{where}.signature")
+    issuer = Api.ANTHROPIC_MESSAGES if signature else None
+    return unsealed(signature, text) or Reasoning(text, signature, issuer)
 
 
 def _source(source: Json, where: str) -> Media:

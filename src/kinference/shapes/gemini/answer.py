@@ -11,6 +11,7 @@ from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, 
 from kinference.shapes.json_text import dumps, loads, object_text
 from kinference.shapes.logprobs import of_gemini, to_gemini
 from kinference.shapes.openai_chat.answer import call_id, count_in, logprobs_of, text_in
+from kinference.shapes.seals import in_base64, sealed
 from kinference.vocabulary import Api
 
 _FINISHES: Final[Mapping[str, Finish]] = {
@@ -153,18 +154,25 @@ def response(parts: list[Json], reason: str | None) -> Json:
 
 
 def part_of(block: Block) -> Json | None:
-    """One block as a part; None where it is for its issuer alone."""
+    """One block as a part. Thoughts that another signed carry its seal as Google's own carry theirs."""
     match block:
         case Text() | Refusal():
             return {"text": block.text}
         case Reasoning():
-            return {"text": block.text, "thought": True}
+            return {"text": block.text, "thought": True} | _signature(block)
+        case Sealed():
+            return {"text": "", "thought": True} | _signature(block)
         case ToolCall():
             text = object_text(block.arguments)
             given = loads(text) if text is not None else {"_raw": block.arguments}  # on one line, whatever it was
             return {"functionCall": {"id": block.id, "name": block.name, "args": given}}
         case _:
             return None
+
+
+def _signature(thought: Reasoning | Sealed) -> Json:
+    seal = sealed(thought)
+    return {"thoughtSignature": in_base64(seal)} if seal else {}
 
 
 def usage_of(counts: Counts) -> Json:

@@ -1,6 +1,5 @@
 """A request written as a generateContent body. The conversation comes last, so that turn N begins turn N+1."""
 
-import base64
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -30,9 +29,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import object_text
 from kinference.shapes.lost import Untranslatable
-
-NO_SIGNATURE: Final = base64.b64encode(b"skip_thought_signature_validator").decode()
-"""What Google documents for calls whose own signature is lost."""
+from kinference.shapes.seals import geminis_signatures
 
 _MODES: Final = {ToolMode.AUTO: "AUTO", ToolMode.NONE: "NONE", ToolMode.REQUIRED: "ANY"}
 _LEVELS: Final = {
@@ -132,8 +129,7 @@ def _contents(turns: tuple[Turn, ...]) -> Iterator[Json]:
 
 def _parts(turn: Turn, names: Mapping[str, str]) -> Iterator[Json]:
     """The parts; the first call of a turn has to carry a signature, and each its own where the client kept it."""
-    kept = [block.data for block in turn.blocks if isinstance(block, Sealed)]
-    signatures = iter(kept or [NO_SIGNATURE])
+    signatures = geminis_signatures(turn.blocks)
     for block in turn.blocks:
         if isinstance(block, Sealed):
             continue

@@ -11,6 +11,7 @@ from kinference.shapes.answers import (
     Finished,
     Frame,
     Piece,
+    ReasoningEnd,
     ReasoningPiece,
     RefusalPiece,
     Started,
@@ -19,7 +20,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.failures import UNKNOWN
 from kinference.shapes.gemini.answer import part_of, reason_of, response, usage_of
-from kinference.shapes.ir import Json, ToolCall
+from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import to_gemini
 
@@ -59,8 +60,12 @@ class GeminiStreamEmitter:
             case TextPiece() | RefusalPiece():
                 self._declines = self._declines or isinstance(piece, RefusalPiece)
                 return self.text(piece.text)
+            case ReasoningEnd() if piece.issuer is not None:
+                return self._thought(Reasoning("", piece.signature, piece.issuer))
+            case Sealed():
+                return self._thought(piece)
             case ReasoningPiece():
-                return self._event(response([{"text": piece.text, "thought": True}], None))
+                return self._thought(Reasoning(piece.text))
             case ToolBegun():
                 self._calls[piece.call] = (piece, [])
             case ArgumentsPiece() if piece.call in self._calls:
@@ -87,6 +92,10 @@ class GeminiStreamEmitter:
     def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:  # noqa: ARG002 - it has neither
         """An error, after which nothing comes."""
         return self._failed(message, UNKNOWN)
+
+    def _thought(self, thought: Reasoning | Sealed) -> bytes:
+        part = part_of(thought)
+        return self._event(response([part], None)) if part else b""
 
     def _failed(self, message: str, code: int) -> bytes:
         return self._event({"error": {"code": code, "message": message, "status": _STATUSES.get(code, "INTERNAL")}})

@@ -72,7 +72,7 @@ FIELDS: Final[Fields] = {
         "functionCall": Concept.TOOLS,
         "functionResponse": Concept.TOOLS,
         "thought": Concept.OLD_REASONING,
-        "thoughtSignature": _IGNORED,
+        "thoughtSignature": Concept.SEALED_REASONING,
         "mediaResolution": Concept.IMAGE_DETAIL,
         "videoMetadata": _IGNORED,
         "partMetadata": _IGNORED,

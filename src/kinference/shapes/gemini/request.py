@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
+from msgspec.structs import replace
+
 from kinference.shapes import media
 from kinference.shapes.extras import extras
 from kinference.shapes.gemini.fields import DEFAULTS, FIELDS, camel
@@ -18,6 +20,7 @@ from kinference.shapes.ir import (
     Request,
     Role,
     Sampling,
+    Sealed,
     Text,
     ToolCall,
     ToolResult,
@@ -26,6 +29,8 @@ from kinference.shapes.ir import (
 from kinference.shapes.json_text import bool_of, count_of, dumps, list_of, number_of, object_of, string_of, strings_of
 from kinference.shapes.openai_chat.request import answers_of
 from kinference.shapes.scan import BadBody
+from kinference.shapes.seals import from_base64, unsealed
+from kinference.vocabulary import Api
 
 
 def parse_request(body: Json) -> Request:
@@ -97,8 +102,23 @@ class _Contents:
             content = {"parts": [{"text": value}]} if isinstance(value, str) else object_of(value, where)
             role = Role.ASSISTANT if content.get("role") == "model" else Role.USER
             parts = _list(content.get("parts"), f"{where}.parts")
-            blocks = (self._block(camel(object_of(part, where)), f"{where}.parts[{n}]") for n, part in enumerate(parts))
-            yield Turn(role, tuple(block for block in blocks if block is not None))
+            blocks = [
+                block
+                for n, part in enumerate(parts)
+                for block in self._blocks(camel(object_of(part, where)), f"{where}.parts[{n}]")
+            ]
+            yield Turn(role, tuple(_whole_thoughts(blocks)))
+
+    def _blocks(self, part: Json, where: str) -> Iterator[Block]:
+        """The block of a part, and before it what Google sealed; a thought that another signed is one with its seal."""
+        signature = string_of(part.get("thoughtSignature"), f"{where}.thoughtSignature")
+        if thought := unsealed(from_base64(signature), string_of(part.get("text"), f"{where}.text")):
+            yield thought
+            return
+        if signature:
+            yield Sealed(signature, Api.GEMINI)
+        if (block := self._block(part, where)) is not None:
+            yield block
 
     def _block(self, part: Json, where: str) -> Block | None:
         if part.get("functionCall") is not None:
@@ -116,7 +136,7 @@ class _Contents:
             return None
         text = string_of(text, f"{where}.text")
         if part.get("thought") is True:
-            return Reasoning(text)
+            return Reasoning(text) if text else None
         return Text(text) if text else None
 
     def _call(self, call: Json, where: str) -> ToolCall:
@@ -138,6 +158,22 @@ class _Contents:
         value = response.get("error") if is_error else response.get("output", response)
         text = value if isinstance(value, str) else dumps(value).decode()
         return ToolResult(call_id, (Text(text),) if text else (), is_error)
+
+
+def _whole_thoughts(blocks: Sequence[Block]) -> Iterator[Block]:
+    """A client of a stream has a thought in pieces, and its seal with the last."""
+    pieces: list[Reasoning] = []
+    for block in blocks:
+        if isinstance(block, Reasoning) and block.issuer is None:
+            pieces.append(block)
+            continue
+        if isinstance(block, Reasoning):
+            yield replace(block, text="".join(piece.text for piece in (*pieces, block)))
+        else:
+            yield from pieces
+            yield block
+        pieces = []
+    yield from pieces
 
 
 def _inline(blob: Json, where: str) -> Block:

@@ -11,7 +11,7 @@ from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import Logprobs, of_openai, to_chat
-from kinference.shapes.seals import sealed
+from kinference.shapes.seals import own_or_sealed
 from kinference.shapes.usage import TOKENS_MAX
 from kinference.vocabulary import Api
 
@@ -94,6 +94,8 @@ def _blocks(message: Json, answer_id: str, logprobs: Logprobs) -> Iterator[Block
         calls = [{"function": message["function_call"]}] if isinstance(message.get("function_call"), dict) else []
     for number, call in enumerate(calls):
         if isinstance(call, dict):
+            if signature := geminis_signature(call):
+                yield Sealed(signature, Api.GEMINI)
             yield _call(call, call_id(answer_id, number))
 
 
@@ -105,6 +107,11 @@ def _call(call: Json, fallback: str) -> ToolCall:
     function = call.get("function")
     function = function if isinstance(function, dict) else {}
     return ToolCall(text_in(call, "id") or fallback, text_in(function, "name"), arguments_of(function.get("arguments")))
+
+
+def geminis_signature(call: Json) -> str:
+    """What Gemini gives with a call where it speaks this API; "" where there is none."""
+    return text_in(_object(_object(call.get("extra_content")).get("google")), "thought_signature")
 
 
 def arguments_of(value: object) -> str:
@@ -184,23 +191,18 @@ def _message(blocks: tuple[Block, ...]) -> Json:
     message: Json = {"role": "assistant", "content": text or (None if calls else ""), "refusal": refusal or None}
     if thought := "".join(block.text for block in blocks if isinstance(block, Reasoning)):
         message["reasoning_content"] = thought
-    if signed := [signed_block(block) for block in blocks if is_signed(block)]:
+    thoughts = (block for block in blocks if isinstance(block, Reasoning | Sealed) and block.issuer is not None)
+    if signed := [signed_block(block) for block in thoughts]:
         message["thinking_blocks"] = signed
     return message | ({"tool_calls": calls} if calls else {})
 
 
-def is_signed(block: Block) -> bool:
-    """Whether a thought is worth handing back to its issuer: who signed as clients know it, or sealed it."""
-    return isinstance(block, Sealed) or (isinstance(block, Reasoning) and block.issuer is Api.ANTHROPIC_MESSAGES)
-
-
-def signed_block(block: Block) -> Json:
+def signed_block(block: Reasoning | Sealed) -> Json:
     """A thought as clients keep it for its issuer."""
+    signature = own_or_sealed(block, Api.ANTHROPIC_MESSAGES)
     if isinstance(block, Sealed):
-        data = block.data if block.issuer is Api.ANTHROPIC_MESSAGES else sealed(block)
-        return {"type": "redacted_thinking", "data": data}
-    assert isinstance(block, Reasoning), "only thoughts are signed"
-    return {"type": "thinking", "thinking": block.text, "signature": block.signature}
+        return {"type": "redacted_thinking", "data": signature}
+    return {"type": "thinking", "thinking": block.text, "signature": signature}
 
 
 def _written(call: ToolCall) -> Json:

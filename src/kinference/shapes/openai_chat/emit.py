@@ -24,6 +24,7 @@ from kinference.shapes.ir import (
     ToolResult,
     Turn,
 )
+from kinference.shapes.seals import geminis_signatures, is_gemini
 
 _SAMPLING = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty")
 
@@ -127,18 +128,19 @@ def _messages(request: Request) -> Iterator[Json]:
         yield {"role": "system", "content": _parts(request.system)}
     for turn in request.turns:
         if turn.role is Role.ASSISTANT:
-            yield from _assistant(turn)
+            signatures = geminis_signatures(turn.blocks) if is_gemini(request.model) else iter(())
+            yield from _assistant(turn, signatures)
         elif turn.role is Role.SYSTEM:
             yield {"role": "system", "content": _parts(turn.blocks)}
         else:
             yield from _user(turn)
 
 
-def _assistant(turn: Turn) -> Iterator[Json]:
+def _assistant(turn: Turn, signatures: Iterator[str]) -> Iterator[Json]:
     message: Json = {"role": "assistant"}
     blocks = turn.blocks
     said = [block for block in blocks if isinstance(block, Text | Refusal)]
-    calls = [_call(block) for block in blocks if isinstance(block, ToolCall)]
+    calls = [_call(block) | _signed(next(signatures, "")) for block in blocks if isinstance(block, ToolCall)]
     thought = "".join(block.text for block in blocks if isinstance(block, Reasoning) and block.issuer is None)
     if not said and not calls:
         return
@@ -173,6 +175,10 @@ def _call(call: ToolCall) -> Json:
     if call.is_free_form:
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
+
+
+def _signed(signature: str) -> Json:
+    return {"extra_content": {"google": {"thought_signature": signature}}} if signature else {}
 
 
 def _parts(blocks: Sequence[Block]) -> str | list[Json]:

@@ -16,12 +16,11 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.ir import Json, Sealed
+from kinference.shapes.ir import Json, Reasoning, Sealed
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import to_chat
 from kinference.shapes.openai_chat.answer import reason_of, signed_block, usage_of
 from kinference.shapes.sse import emit
-from kinference.vocabulary import Api
 
 _DONE = emit("", b"[DONE]")
 
@@ -112,9 +111,10 @@ class ChatStreamEmitter:
         """A signature goes with its block's text, which the client has seen already: it keeps only the seal."""
         if isinstance(piece, Sealed):
             return self._delta({"thinking_blocks": [signed_block(piece)]})
-        if piece.issuer is not Api.ANTHROPIC_MESSAGES:
+        if piece.issuer is None:
             return b""
-        return self._delta({"thinking_blocks": [{"type": "thinking", "signature": piece.signature}]})
+        signed = signed_block(Reasoning("", piece.signature, piece.issuer))
+        return self._delta({"thinking_blocks": [{"type": "thinking", "signature": signed["signature"]}]})
 
     def _delta(self, delta: Json) -> bytes:
         return self._chunk([self._choice(delta, None)])

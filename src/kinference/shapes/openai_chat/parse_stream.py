@@ -18,12 +18,21 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.failures import failure_of
-from kinference.shapes.ir import Json
+from kinference.shapes.ir import Json, Sealed
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.logprobs import of_openai
-from kinference.shapes.openai_chat.answer import arguments_of, call_id, counts_of, finish_of, said_in, text_in
+from kinference.shapes.openai_chat.answer import (
+    arguments_of,
+    call_id,
+    counts_of,
+    finish_of,
+    geminis_signature,
+    said_in,
+    text_in,
+)
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
+from kinference.vocabulary import Api
 
 _DONE: Final = b"[DONE]"
 _NO_COUNTS: Final = Counts()
@@ -129,6 +138,8 @@ class ChatStreamParser:
             calls = delta.get("tool_calls")
             for position, call in enumerate(calls if isinstance(calls, list) else ()):
                 if isinstance(call, dict):
+                    if signature := geminis_signature(call):
+                        yield Sealed(signature, Api.GEMINI)
                     yield from self._calls.feed(call, position, self._answer_id)
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:

@@ -171,9 +171,9 @@ def _thoughts(message: Json, where: str) -> Iterator[Block]:
             data = string_of(thought.get("data"), where)
             yield unsealed(data, "") or Sealed(data, Api.ANTHROPIC_MESSAGES)
         else:
-            signature = string_of(thought.get("signature"), where)
+            signature, text = string_of(thought.get("signature"), where), string_of(thought.get("thinking"), where)
             issuer = Api.ANTHROPIC_MESSAGES if signature else None
-            yield Reasoning(string_of(thought.get("thinking"), where) or apart, signature, issuer)
+            yield unsealed(signature, text or apart) or Reasoning(text or apart, signature, issuer)
     if plain and not blocks:
         yield Reasoning(plain)
 

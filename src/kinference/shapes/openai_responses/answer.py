@@ -8,6 +8,7 @@ from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, 
 from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import counts_of, text_in
 from kinference.shapes.seals import sealed
+from kinference.vocabulary import Api
 
 ECHOED: Final = (
     "instructions",
@@ -25,6 +26,8 @@ ECHOED: Final = (
     "user",
 )
 """What an answer repeats of its request."""
+BETWEEN_PARTS: Final = "\n"
+"""Between what are parts of their own in a summary."""
 
 _DEFAULTS: Final[Json] = {
     "instructions": None,
@@ -84,14 +87,22 @@ def read_item(item: Json) -> Iterator[Block]:
         case "custom_tool_call":
             call, name = text_in(item, "call_id", "id"), text_in(item, "name")
             yield ToolCall(call, name, text_in(item, "input"), is_free_form=True)
-        case "reasoning" if text := thought_in(item):
-            yield Reasoning(text)
+        case "reasoning":
+            yield from _read_thought(item)
+
+
+def _read_thought(item: Json) -> Iterator[Block]:
+    text, seal = thought_in(item), text_in(item, "encrypted_content")
+    if text:
+        yield Reasoning(text, seal, Api.OPENAI_RESPONSES if seal else None)
+    elif seal:
+        yield Sealed(seal, Api.OPENAI_RESPONSES)
 
 
 def thought_in(item: Json) -> str:
     """The text of an item of reasoning."""
     parts = [part for name in ("summary", "content") for part in item.get(name) or () if isinstance(part, dict)]
-    return "\n".join(text for part in parts if (text := text_in(part, "text")))
+    return BETWEEN_PARTS.join(text for part in parts if (text := text_in(part, "text")))
 
 
 # --- writing ----------------------------------------------------------------------------------------

@@ -11,9 +11,11 @@ from kinference.shapes.ir import (
     FormatKind,
     Image,
     Json,
+    Reasoning,
     Refusal,
     Request,
     Role,
+    Sealed,
     Text,
     Tool,
     ToolCall,
@@ -25,7 +27,9 @@ from kinference.shapes.ir import (
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.openai_chat.emit import identity, sampling, schema_members
 from kinference.shapes.openai_responses.request import LOGPROBS
+from kinference.shapes.reasoners import reasons
 
+_THOUGHTS = "reasoning.encrypted_content"
 _ROLES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.SYSTEM: "developer"}
 
 
@@ -45,8 +49,10 @@ def emit_request(request: Request) -> Json:
     body |= sampling(request.sampling, ("temperature", "top_p"))
     body |= _thinking(request)
     body |= _text(request)
-    if request.logprobs is not None:
-        body |= {"include": [LOGPROBS]} | ({"top_logprobs": request.logprobs} if request.logprobs else {})
+    if include := list(_included(request)):
+        body["include"] = include
+    if request.logprobs:
+        body["top_logprobs"] = request.logprobs
     body |= identity(request)
     body["store"] = False  # nobody could ask for it again
     if request.is_streaming:
@@ -95,6 +101,17 @@ def _format(form: Format) -> Json:
     return {"type": "json_schema", **schema_members(form)}
 
 
+def _included(request: Request) -> Iterator[str]:
+    """What is told on request alone. Thoughts that nobody stores have to come along, or the next turn lacks them; a
+    model that does not think refuses to be asked.
+    """
+    if request.logprobs is not None:
+        yield LOGPROBS
+    thinks = reasons(request.model) if request.thinking is None else request.thinking.effort is not Effort.NONE
+    if thinks:
+        yield _THOUGHTS
+
+
 # --- items ------------------------------------------------------------------------------------------
 
 
@@ -106,18 +123,31 @@ def _input(request: Request) -> Iterator[Json]:
 
 
 def _items(turn: Turn) -> Iterator[Json]:
-    """Each call and result is an item of its own, in order; what stands between them is one message."""
+    """Each call, result and thought is an item of its own, in order; what stands between them is one message."""
     said: list[Block] = []
     for block in turn.blocks:
-        if not isinstance(block, ToolCall | ToolResult):
+        if not isinstance(block, ToolCall | ToolResult | Reasoning | Sealed):
             said.append(block)
             continue
         if said:
             yield _message(turn.role, said)
             said = []
-        yield _call(block) if isinstance(block, ToolCall) else _result(block)
+        yield _item(block)
     if said:
         yield _message(turn.role, said)
+
+
+def _item(block: ToolCall | ToolResult | Reasoning | Sealed) -> Json:
+    match block:
+        case ToolCall():
+            return _call(block)
+        case ToolResult():
+            return _result(block)
+        case Reasoning():
+            summary = [{"type": "summary_text", "text": block.text}]
+            return {"type": "reasoning", "summary": summary, "encrypted_content": block.signature}
+        case Sealed():
+            return {"type": "reasoning", "summary": [], "encrypted_content": block.data}
 
 
 def _message(role: Role, blocks: Sequence[Block]) -> Json:

@@ -1,7 +1,7 @@
 """A stream of Responses events taken apart. What came in pieces is not taken again from the events that repeat it."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Literal
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -19,21 +19,21 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.failures import failure_of
-from kinference.shapes.ir import Json, Reasoning, Refusal, Text, ToolCall
+from kinference.shapes.ir import Json, Sealed
 from kinference.shapes.json_text import loads, plain
-from kinference.shapes.logprobs import of_openai
+from kinference.shapes.logprobs import Logprobs, of_openai
 from kinference.shapes.openai_chat.answer import counts_of, key_in, text_in
-from kinference.shapes.openai_responses.answer import finish_of, read_item
+from kinference.shapes.openai_responses.answer import BETWEEN_PARTS, finish_of
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
+from kinference.vocabulary import Api
 
-_PIECES: Final[Mapping[object, Callable[[str], Piece]]] = {
-    "response.output_text.delta": TextPiece,
-    "response.refusal.delta": RefusalPiece,
-    "response.reasoning_summary_text.delta": ReasoningPiece,
-    "response.reasoning_text.delta": ReasoningPiece,
-}
-_ARGUMENTS = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
+_ARGUMENTS: Final = ("function_call_arguments", "custom_tool_call_input")
+_THOUGHTS: Final = ("reasoning_summary_text", "reasoning_text")
+_PARTS: Final = ("output_text", "refusal", *_THOUGHTS, *_ARGUMENTS)
+"""What comes in deltas and again whole: the middle of the names of both events."""
+_WHOLE: Final = ("text", "refusal", "arguments", "input")
+"""Where such an event has the whole."""
 _CALLS = ("function_call", "custom_tool_call")
 
 
@@ -46,10 +46,17 @@ class _TextEvent(msgspec.Struct):
     type: Literal["response.output_text.delta"]
     delta: str
     output_index: int = 0
+    content_index: int = 0
     logprobs: tuple[()] | None = None
 
 
 _TEXT_EVENT: Final = msgspec.json.Decoder(_TextEvent)
+
+
+class _Part(NamedTuple):
+    item: int | None
+    name: str
+    at: int = 0
 
 
 class ResponsesStreamParser:
@@ -57,7 +64,7 @@ class ResponsesStreamParser:
 
     def __init__(self) -> None:
         self._calls: dict[int | None, int] = {}  # by the index of their item
-        self._heard: set[int | None] = set()  # items of which pieces have come
+        self._heard: dict[_Part, int] = {}  # how many characters of each have come
         self.is_complete = False
         self.is_over = False
 
@@ -66,7 +73,8 @@ class ResponsesStreamParser:
         found = plain(_TEXT_EVENT, event.data) if b'"response.output_text.delta"' in event.data else None
         if found is None:
             return ""
-        self._heard.add(found.output_index)
+        part = _Part(found.output_index, "output_text", found.content_index)
+        self._heard[part] = self._heard.get(part, 0) + len(found.delta)
         return found.delta
 
     def counts(self) -> Counts:
@@ -87,17 +95,14 @@ class ResponsesStreamParser:
 
     def _event(self, body: Json) -> Iterator[Piece]:
         kind, index = text_in(body, "type"), key_in(body, "output_index")
-        if kind in _PIECES:
-            self._heard.add(index)
-            text = text_in(body, "delta")
-            if logprobs := of_openai(body.get("logprobs")):
-                yield TextPiece(text, logprobs)
-            elif text:
-                yield _PIECES[kind](text)
-        elif kind in _ARGUMENTS:
-            self._heard.add(index)
-            if index in self._calls and (text := text_in(body, "delta")):
-                yield ArgumentsPiece(self._calls[index], text)
+        name, _, event = kind.removeprefix("response.").partition(".")
+        if name in _PARTS:
+            part = _Part(index, name, key_in(body, "content_index") or key_in(body, "summary_index") or 0)
+            logprobs = of_openai(body.get("logprobs"))
+            if event == "delta":
+                yield from self._more(part, text_in(body, "delta"), logprobs)
+            elif event == "done":
+                yield from self._whole(part, text_in(body, *_WHOLE), logprobs)
         elif kind == "response.output_item.added":
             yield from self._begun(_inner(body, "item"), index)
         elif kind == "response.output_item.done":
@@ -118,25 +123,58 @@ class ResponsesStreamParser:
             is_free_form = item["type"] == "custom_tool_call"
             yield ToolBegun(call, text_in(item, "call_id", "id"), text_in(item, "name"), is_free_form)
 
+    def _more(self, part: _Part, text: str, logprobs: Logprobs = ()) -> Iterator[Piece]:
+        """The next text of a part."""
+        if not text and not logprobs:
+            return
+        is_another = part.at > 0 and part not in self._heard
+        if part.name in _ARGUMENTS and part.item not in self._calls:
+            return  # its item has not begun: it will come whole
+        self._heard[part] = self._heard.get(part, 0) + len(text)
+        if part.name == "output_text":
+            yield TextPiece(text, logprobs)
+        elif part.name == "refusal":
+            yield RefusalPiece(text)
+        elif part.name in _THOUGHTS:
+            yield ReasoningPiece(BETWEEN_PARTS + text if is_another else text)
+        else:
+            yield ArgumentsPiece(self._calls[part.item], text)
+
+    def _whole(self, part: _Part, text: str, logprobs: Logprobs = ()) -> Iterator[Piece]:
+        """All of a part, of which most often all has come."""
+        heard = self._heard.get(part, 0)
+        yield from self._more(part, text[heard:], () if heard else logprobs)
+
     def _done(self, item: Json, index: int | None) -> Iterator[Piece]:
-        if index not in self._heard:
+        kind = item.get("type")
+        if kind in _CALLS:
             if index not in self._calls:
                 yield from self._begun(item, index)
-            for block in read_item(item):
-                match block:
-                    case Text():
-                        yield TextPiece(block.text, block.logprobs)
-                    case Refusal():
-                        yield RefusalPiece(block.text)
-                    case Reasoning():
-                        yield ReasoningPiece(block.text)
-                    case ToolCall() if block.arguments:
-                        yield ArgumentsPiece(self._calls[index], block.arguments)
-        if item.get("type") == "reasoning":
-            yield ReasoningEnd()
+            name = _ARGUMENTS[_CALLS.index(kind)]
+            yield from self._whole(_Part(index, name), text_in(item, "arguments", "input"))
+        elif kind == "message":
+            for at, part in enumerate(_parts(item, "content")):
+                logprobs = of_openai(part.get("logprobs"))
+                yield from self._whole(_Part(index, "output_text", at), text_in(part, "text"), logprobs)
+                yield from self._whole(_Part(index, "refusal", at), text_in(part, "refusal"))
+        elif kind == "reasoning":
+            for name, place in zip(_THOUGHTS, ("summary", "content"), strict=True):
+                for at, part in enumerate(_parts(item, place)):
+                    yield from self._whole(_Part(index, name, at), text_in(part, "text"))
+            yield from self._sealed(index, text_in(item, "encrypted_content"))
+
+    def _sealed(self, index: int | None, seal: str) -> Iterator[Piece]:
+        """The end of a thought, which its issuer may have sealed and may have told nothing of."""
+        if any(part.item == index for part in self._heard):
+            yield ReasoningEnd(seal, Api.OPENAI_RESPONSES if seal else None)
+        elif seal:
+            yield Sealed(seal, Api.OPENAI_RESPONSES)
 
     def _ended(self, response: Json) -> Iterator[Piece]:
         self.is_complete = self.is_over = True
+        if not self._heard and not self._calls:  # all of it at once
+            for at, item in enumerate(_parts(response, "output")):
+                yield from self._done(item, at)
         if isinstance(response.get("usage"), dict):
             yield Counted(counts_of(response["usage"]))
         yield Finished(finish_of(response, calls=bool(self._calls)))
@@ -145,3 +183,8 @@ class ResponsesStreamParser:
 def _inner(body: Json, name: str) -> Json:
     value = body.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def _parts(body: Json, name: str) -> Iterator[Json]:
+    value = body.get(name)
+    return (part for part in (value if isinstance(value, list) else ()) if isinstance(part, dict))

@@ -23,7 +23,8 @@ def test_what_an_answer_says() -> None:
 
 def test_b12_a_signed_call_becomes_a_plain_one() -> None:
     part = {"functionCall": {"name": "f", "args": {"q": "x"}}, "thoughtSignature": "s" * 999}
-    (block,) = answered(of(part), MESSAGES, GEMINI)["content"]  # Anthropic would be sent the signature of another
+    kept, block = answered(of(part), MESSAGES, GEMINI)["content"]
+    assert kept["type"] == "redacted_thinking"
     assert block["input"] == {"q": "x"}
     assert block["id"].replace("_", "").isalnum()
 

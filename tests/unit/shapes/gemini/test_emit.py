@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from kinference.shapes.gemini.emit import NO_SIGNATURE, emit_request
+from kinference.shapes.gemini.emit import emit_request
 from kinference.shapes.ir import (
     Audio,
     Effort,
@@ -24,6 +24,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import Untranslatable
+from kinference.shapes.seals import NO_SIGNATURE
 from tests.unit.shapes.conversions import CHAT, GEMINI, HI, TOOL, sent, warnings
 
 USER = Turn(Role.USER, (Text("hi"),))

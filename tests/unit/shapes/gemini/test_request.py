@@ -1,9 +1,10 @@
 import pytest
 
 from kinference.shapes.gemini.request import parse_request
-from kinference.shapes.ir import Audio, File, Image, Media, Reasoning, Request, Role, Text, ToolCall, ToolResult
+from kinference.shapes.ir import Audio, File, Image, Media, Reasoning, Request, Role, Sealed, Text, ToolCall, ToolResult
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
+from kinference.vocabulary import Api
 
 PNG = "iVBORw0KGgoAAAANSUhEUg=="
 HI = {"role": "user", "parts": [{"text": "hi"}]}
@@ -49,6 +50,7 @@ def test_parts_become_blocks() -> None:
         {"fileData": {"mimeType": "image/png", "fileUri": "gs://bucket/x"}},
     ) == (
         Text("t"),
+        Sealed("s", Api.GEMINI),
         Image(Media("image/png", PNG)),
         Audio(Media("audio/wav", "+/+/")),
         File(Media("application/pdf", "AAAA")),
@@ -80,7 +82,7 @@ def test_results_find_their_calls_by_name_and_order() -> None:
     }
     made, answered = parse(HI, calls, results).turns[1:]
     assert made.role is Role.ASSISTANT
-    thought, first, second, third = made.blocks
+    thought, _, first, second, third = made.blocks
     assert thought == Reasoning("r")
     assert isinstance(first, ToolCall)
     assert isinstance(second, ToolCall)

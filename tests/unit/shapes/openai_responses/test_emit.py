@@ -1,3 +1,5 @@
+import pytest
+
 from kinference.shapes.ir import (
     Effort,
     File,
@@ -117,3 +119,21 @@ def test_media_in_messages_and_results() -> None:
     ]
     assert call == {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"}
     assert result["output"] == [{"type": "input_text", "text": "r"}, shown]
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "is_asked"),
+    [
+        ("gpt-5.2", None, True),
+        ("gpt-5.2", Thinking(Effort.NONE), False),
+        ("m", None, False),
+        ("m", Thinking(Effort.LOW), True),
+    ],
+)
+def test_thoughts_that_nobody_stores_are_asked_for_where_there_are_some(
+    model: str, thinking: Thinking | None, is_asked: bool
+) -> None:
+    body = emit_request(Request(model=model, turns=(USER,), thinking=thinking, logprobs=2))
+    thoughts = ["reasoning.encrypted_content"] if is_asked else []
+    assert (body["include"], body["top_logprobs"]) == (["message.output_text.logprobs", *thoughts], 2)
+    assert body["store"] is False

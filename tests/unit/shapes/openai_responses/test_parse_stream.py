@@ -18,8 +18,10 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
+from kinference.shapes.ir import Sealed
 from kinference.shapes.openai_responses.parse_stream import ResponsesStreamParser
 from kinference.shapes.sse import Event
+from kinference.vocabulary import Api
 
 
 def parsed(*events: Any) -> list[Piece]:
@@ -83,6 +85,58 @@ def test_d4_items_that_come_only_whole_are_taken_whole() -> None:
         ArgumentsPiece(0, "{}"),
         RefusalPiece("n"),
         Finished(Finish.TOOLS),
+    ]
+
+
+def test_d4_what_was_told_in_part_is_completed_by_what_tells_the_whole() -> None:
+    assert parsed(
+        of("reasoning_summary_text.delta", delta="r"),
+        of("reasoning_summary_text.done", text="rs"),
+        of("output_text.delta", 1, content_index=0, delta="a"),
+        of("output_text.done", 1, content_index=0, text="ab"),
+        of("refusal.done", 1, content_index=1, refusal="n"),
+        of("output_item.added", 2, item=CALL),
+        of("function_call_arguments.done", 2, arguments='{"a":1}'),
+        of("output_item.done", 2, item=CALL | {"arguments": '{"a":1}'}),
+    ) == [
+        ReasoningPiece("r"),
+        ReasoningPiece("s"),
+        TextPiece("a"),
+        TextPiece("b"),
+        RefusalPiece("n"),
+        ToolBegun(0, "c", "f"),
+        ArgumentsPiece(0, '{"a":1}'),
+    ]
+
+
+def test_d4_an_answer_that_comes_only_with_its_end_is_taken_from_there() -> None:
+    output = [THOUGHT, MESSAGE, CALL | {"arguments": "{}"}]
+    assert parsed(of("completed", response={"status": "completed", "output": output})) == [
+        ReasoningPiece("r"),
+        ReasoningEnd(),
+        TextPiece("a"),
+        ToolBegun(0, "c", "f"),
+        ArgumentsPiece(0, "{}"),
+        Finished(Finish.TOOLS),
+    ]
+
+
+def test_parts_of_a_thought_are_lines() -> None:
+    assert parsed(
+        of("reasoning_summary_text.delta", summary_index=0, delta="a"),
+        of("reasoning_summary_text.delta", summary_index=1, delta="b"),
+        of("reasoning_summary_text.delta", summary_index=1, delta="c"),
+        of("output_item.done", item={"type": "reasoning", "summary": [{"text": "a"}, {"text": "bc"}]}),
+    ) == [ReasoningPiece("a"), ReasoningPiece("\nb"), ReasoningPiece("c"), ReasoningEnd()]
+
+
+def test_e10_a_thought_ends_with_its_seal_and_one_without_words_is_only_that() -> None:
+    told = THOUGHT | {"encrypted_content": "gAAA"}
+    silent = {"type": "reasoning", "summary": [], "encrypted_content": "gBBB"}
+    assert parsed(of("output_item.done", item=told), of("output_item.done", 1, item=silent)) == [
+        ReasoningPiece("r"),
+        ReasoningEnd("gAAA", Api.OPENAI_RESPONSES),
+        Sealed("gBBB", Api.OPENAI_RESPONSES),
     ]
 
 

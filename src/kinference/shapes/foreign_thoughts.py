@@ -1,0 +1,96 @@
+"""What translated answers left in a conversation for their issuers, taken out where it goes on in its own API to
+another: that one would refuse the whole request. Nothing else of the body changes.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from kinference.shapes.patch import splice
+from kinference.shapes.scan import Member, decode, members
+from kinference.shapes.seals import MARK, NO_SIGNATURE
+from kinference.vocabulary import Api
+
+_MARK: Final = MARK.encode()
+_IN_BASE64: Final = base64.b64encode(_MARK)[:-2]  # the last characters depend on what follows
+_GEMINIS: Final = re.compile(rb'("thought_?[sS]ignature"\s*:\s*)"%b[^"]*"' % _IN_BASE64)
+_UNSIGNED: Final = re.compile(rb'"signature"\s*:\s*""')
+_EMPTY: Final = re.compile(rb'"content"\s*:\s*\[\]')
+_LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class _Thought(msgspec.Struct):
+    """A block of Messages or an item of Responses, as far as it tells whose thought it is."""
+
+    type: str = ""
+    signature: str | None = None
+    data: str | None = None
+    encrypted_content: str | None = None
+
+
+_THOUGHT: Final = msgspec.json.Decoder(_Thought)
+
+
+def without_foreign_thoughts(body: bytes, api: Api, *, at_provider: bool) -> bytes:
+    """The body without thoughts that we sealed for somebody else, and at a provider without those that nobody signed;
+    the very same object where there are none.
+    """
+    if api is Api.GEMINI:
+        return _GEMINIS.sub(rb'\1"%b"' % NO_SIGNATURE.encode(), body) if _IN_BASE64 in body else body
+    has_seals = _MARK in body
+    if api is Api.OPENAI_RESPONSES and has_seals:
+        return _within(body, "input", _kept_item)
+    if api is Api.ANTHROPIC_MESSAGES:
+        is_unsigned = at_provider and b'"signature"' in body and _UNSIGNED.search(body) is not None
+        if has_seals or is_unsigned:
+            return _within(body, "messages", lambda message: _kept_message(message, at_provider=at_provider))
+    return body
+
+
+def _within(text: bytes, key: str, kept: Callable[[bytes], bytes | None]) -> bytes:
+    """The object with the list at a key changed element by element, where it is one."""
+    found = ((member, _changed(text, member, kept)) for member in members(text) if member.key == key)
+    return splice(text, [(member, change) for member, change in found if change is not None])
+
+
+def _changed(text: bytes, member: Member, kept: Callable[[bytes], bytes | None]) -> bytes | None:
+    value = text[member.start : member.end]
+    if not value.startswith(b"["):
+        return None
+    before = [bytes(element) for element in decode(_LIST, value)]
+    after = [made for element in before if (made := kept(element)) is not None]
+    return None if after == before else b"[" + b",".join(after) + b"]"
+
+
+def _kept_item(item: bytes) -> bytes | None:
+    """A Responses item, None where it is a thought that we sealed."""
+    return None if any(content.startswith(MARK) for content in _seals_of(item)) else item
+
+
+def _kept_message(message: bytes, *, at_provider: bool) -> bytes | None:
+    """A message without such blocks; None where it has nothing else."""
+    if not message.startswith(b"{") or (_MARK not in message and b'"signature"' not in message):
+        return message
+
+    def kept(block: bytes) -> bytes | None:
+        thought = _thought(block)
+        is_unsigned = at_provider and thought.type == "thinking" and not thought.signature
+        return None if is_unsigned or any(seal.startswith(MARK) for seal in _seals_of(block)) else block
+
+    shorter = _within(message, "content", kept)
+    return None if shorter is not message and _EMPTY.search(shorter) else shorter
+
+
+def _seals_of(text: bytes) -> Iterator[str]:
+    thought = _thought(text)
+    yield from (seal for seal in (thought.signature, thought.data, thought.encrypted_content) if seal)
+
+
+def _thought(text: bytes) -> _Thought:
+    try:
+        return _THOUGHT.decode(text)
+    except msgspec.DecodeError:
+        return _Thought()
