@@ -3,6 +3,7 @@
 from kinference.errors import Draining, UpstreamCut, UpstreamTimeout
 from kinference.gateway import errors, headers
 from kinference.gateway.access_log import End, Record
+from kinference.gateway.array import CONTENT_TYPE, ArrayPassage, array_of, wants_array
 from kinference.gateway.dispatch import Delivery
 from kinference.gateway.errors import Refusal
 from kinference.gateway.itl import LAYOUT
@@ -39,8 +40,10 @@ class Deliverer:
         if delivery.way_back is not None and not headers.is_stream(answer.headers):
             await self._deliver_whole(delivery, delivery.way_back, reply)
             return
-        passage = self._passage(delivery)
-        await reply.start(answer.status, _head(delivery))
+        passage, head = self._passage(delivery), _head(delivery)
+        if headers.is_event_stream(head) and _wants_array(reply):
+            passage, head = ArrayPassage(passage), _as_array(head)
+        await reply.start(answer.status, head)
         pipe = Pipe(reply.exchange, answer, passage, clock, self._options.keep_alive)
 
         def first_byte(now: Seconds) -> None:
@@ -83,9 +86,11 @@ class Deliverer:
             await reply.refuse(Refusal(errors.EMPTY_ANSWER, str(error)))
             return
         self._account(delivery, whole)
-        body = whole.written(self._frame(way_back))
+        body, head = whole.written(self._frame(way_back)), _translated_head(way_back)
+        if headers.is_event_stream(head) and _wants_array(reply):
+            body, head = array_of(body), _as_array(head)
         length = (b"content-length", str(len(body)).encode())
-        await reply.start(answer.status, (*_translated_head(way_back), length))
+        await reply.start(answer.status, (*head, length))
         await reply.exchange.write(body)
         await reply.exchange.finish()
         self._record.end = End.OK
@@ -166,3 +171,11 @@ def _head(delivery: Delivery) -> Headers:
         return (*fields, *_NOT_BUFFERED)
     length = header(received, b"content-length")
     return fields if length is None else (*fields, (b"content-length", length))
+
+
+def _wants_array(reply: Reply) -> bool:
+    return wants_array(reply.exchange.path, reply.exchange.query)
+
+
+def _as_array(head: Headers) -> Headers:
+    return [CONTENT_TYPE if field[0] == CONTENT_TYPE[0] else field for field in head]

@@ -191,6 +191,19 @@ async def test_gemini_is_relayed_byte_for_byte_to_gemini(gateway: MakeGateway) -
     assert b'"status":"UNAVAILABLE"' in cut.body
 
 
+async def test_a_client_of_gemini_that_asks_for_no_events_gets_an_array(gateway: MakeGateway) -> None:
+    body = b'{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}'
+    path = f"/v1beta/models/{MODEL}:streamGenerateContent"
+    for api in (CHAT, MESSAGES):
+        async with provided(gateway, api) as rig:
+            answer = await rig.ask(path, body)
+        elements = json.loads(answer.body)
+        assert answer.field("content-type") == ["application/json; charset=UTF-8"]
+        assert len(elements) > 1
+        assert elements[-1]["candidates"][0]["finishReason"]
+        assert elements[-1]["usageMetadata"]["candidatesTokenCount"] == 12
+
+
 async def test_what_was_lost_is_told_and_strictly_refused(gateway: MakeGateway) -> None:
     async with provided(gateway, MESSAGES) as rig:
         answer = await rig.ask("/v1/chat/completions", CHAT_BODY)

@@ -52,8 +52,9 @@ class FakeExchange:
         method: str = "POST",
         headers: Headers = (),
         leaves_after_writes: int | None = None,
+        query: str = "",
     ) -> None:
-        self.method, self.path, self.query, self.headers = method, path, "", headers
+        self.method, self.path, self.query, self.headers = method, path, query, headers
         self.peer, self.accepted_at = "127.0.0.1", 100.0
         self.peer_names: Sequence[str] = ()
         self._body, self._leaves_after = body, leaves_after_writes

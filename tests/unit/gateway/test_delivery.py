@@ -147,3 +147,14 @@ async def test_a_count_that_is_none_is_a_failure(chunks: tuple[bytes | Kinferenc
     run = Run(FakeAnswer(200, JSON, chunks), path="/v1/messages/count_tokens")
     run.delivery = msgspec.structs.replace(run.delivery, is_foreign_count=True)
     assert (await run.deliver()).status == 502
+
+
+async def test_a_client_of_gemini_that_asks_for_no_events_gets_an_array() -> None:
+    path, event = "/v1beta/models/m:streamGenerateContent", b'data: {"candidates":[{"finishReason":"STOP"}]}\r\n\r\n'
+    for query, answer, kind in (
+        ("", b'[{"candidates":[{"finishReason":"STOP"}]}]', b"application/json; charset=UTF-8"),
+        ("alt=sse", event, b"text/event-stream"),
+    ):
+        run = Run(FakeAnswer(200, EVENTS, (event,)), FakeExchange(path, query=query), path=path)
+        exchange = await run.deliver()
+        assert (exchange.answer, exchange.field(b"content-type"), run.record.end) == (answer, kind, End.OK)
