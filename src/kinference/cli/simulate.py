@@ -30,6 +30,7 @@ examples:
   kinference simulate
   kinference simulate --policy expected_latency,lmetric,llmd_sticky --workload chats,agents --load 0.8,0.95 --seeds 5
   kinference simulate --policy all --trace mooncake.jsonl --endpoints 4,16 --html report.html
+  kinference simulate --trace AzureLLMInferenceTrace_conv.csv   times and token counts: no prefixes, so no cache hits
 """
 
 
@@ -53,7 +54,7 @@ def add(verbs: Verbs) -> None:
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--workload", type=_names(tuple(WORKLOADS)), default=["chats"], metavar="NAMES")
-    source.add_argument("--trace", type=Path, metavar="FILE", help="requests in the format of Mooncake's traces")
+    source.add_argument("--trace", type=Path, metavar="FILE", help="requests to replay: Mooncake, Azure or BurstGPT")
     parser.add_argument("--scenario", type=_names(tuple(SCENARIOS)), default=["steady"], metavar="NAMES")
     parser.add_argument("--endpoints", type=_each(at_least_one), default=[8], metavar="N", help="default 8")
     parser.add_argument(
