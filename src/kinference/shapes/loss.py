@@ -30,6 +30,7 @@ from kinference.shapes.ir import (
 from kinference.shapes.lost import Lost, Untranslatable, safe
 from kinference.shapes.reasoners import reasons
 from kinference.shapes.scan import BadBody
+from kinference.shapes.schemas import fit_schemas
 from kinference.shapes.seals import is_gemini
 from kinference.vocabulary import Api, Loss
 
@@ -70,6 +71,8 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
         told.append(Lost("assumed", "input_type", PURPOSE))
     request, clamped = _clamp(request, fields, target)
     losses += clamped
+    request, narrowed = fit_schemas(request, fields, target)
+    losses += narrowed
     if target in ALTERNATING and kinds_of(request.turns) & {ToolCall, ToolResult}:
         losses += (Lost("mended", "messages", safe(call)) for call in orphans(request.turns))
     if losses and loss is Loss.STRICT:

@@ -6,7 +6,6 @@ from typing import Final
 import msgspec
 
 from kinference.shapes.alternate import alternating
-from kinference.shapes.anthropic_messages.schema import closed
 from kinference.shapes.claude import budget, is_adaptive
 from kinference.shapes.ir import (
     Block,
@@ -34,7 +33,9 @@ from kinference.shapes.json_text import object_text
 from kinference.shapes.lost import Untranslatable
 
 MARKS_MAX: Final = 4
-_NO_TOOL: Final[Json] = {"name": "noop", "input_schema": {"type": "object", "properties": {}}}
+NO_PARAMETERS: Final[Json] = {"type": "object", "properties": {}}
+"""The schema of a tool without one, which every API but OpenAI's asks for."""
+_NO_TOOL: Final[Json] = {"name": "noop", "input_schema": NO_PARAMETERS}
 """Stands in where the history has calls and the request no tools, which is refused otherwise."""
 _EFFORTS: Final = {Effort.MINIMAL: "low"}
 _TTLS: Final = ("5m", "1h")
@@ -95,17 +96,10 @@ def _offered(tools: Sequence[Tool], names: Sequence[str]) -> Sequence[Tool]:
 
 def _tool(tool: Tool) -> Json:
     described: Json = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
-    described["input_schema"] = object_schema(tool.schema)
+    described["input_schema"] = tool.schema or NO_PARAMETERS
     if tool.strict is not None:
         described["strict"] = tool.strict
     return described | _mark(tool.cache)
-
-
-def object_schema(schema: Json | None) -> Json:
-    """A tool's schema, of an object as every API but OpenAI's insists."""
-    if schema is None:
-        return {"type": "object", "properties": {}}
-    return schema if schema.get("type") == "object" else {"type": "object", **schema}
 
 
 # --- thinking and form ------------------------------------------------------------------------------
@@ -124,7 +118,7 @@ def _thinking(request: Request) -> Json:
     elif thinking is not None:
         body["thinking"] = {"type": "enabled", "budget_tokens": budget(request)}
     if request.format is not None and request.format.kind is FormatKind.JSON_SCHEMA:
-        output["format"] = {"type": "json_schema", "schema": closed(request.format.schema or {})}
+        output["format"] = {"type": "json_schema", "schema": request.format.schema or {}}
     return body | ({"output_config": output} if output else {})
 
 

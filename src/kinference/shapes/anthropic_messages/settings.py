@@ -97,4 +97,5 @@ def format_of(value: object) -> Format | None:
     form = object_of(form, "output_config.format")
     if form.get("type") != "json_schema":
         raise BadBody("output_config.format.type: unknown; give json_schema")
-    return Format(FormatKind.JSON_SCHEMA, schema=object_of(form.get("schema"), "output_config.format.schema"))
+    schema = object_of(form.get("schema"), "output_config.format.schema")
+    return Format(FormatKind.JSON_SCHEMA, schema=schema, strict=True)  # it has no other way

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kinference.shapes.alternate import alternating
-from kinference.shapes.anthropic_messages.emit import object_schema
+from kinference.shapes.anthropic_messages.emit import NO_PARAMETERS
 from kinference.shapes.bedrock_converse.embed import emit_embeddings
 from kinference.shapes.claude import budget, is_adaptive
 from kinference.shapes.ir import (
@@ -118,7 +118,7 @@ def _flattened(block: Block) -> Iterator[Block]:
 def _tools(tools: Iterable[Tool]) -> Iterator[Json]:
     for tool in tools:
         spec: Json = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
-        spec["inputSchema"] = {"json": object_schema(tool.schema)}
+        spec["inputSchema"] = {"json": tool.schema or NO_PARAMETERS}
         if tool.strict is not None:
             spec["strict"] = tool.strict
         yield {"toolSpec": spec}

@@ -16,6 +16,9 @@ _MODES: Final[Mapping[str, ToolMode]] = {
     "ANY": ToolMode.REQUIRED,
     "NONE": ToolMode.NONE,
 }
+_COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+_HOLDING: Final = ("items", "anyOf", "additionalProperties", "prefixItems")
+"""Keywords of a schema that hold others."""
 _LEVELS: Final[Mapping[str, Effort]] = {
     "MINIMAL": Effort.MINIMAL,
     "LOW": Effort.LOW,
@@ -50,14 +53,23 @@ def _tool(function: Json, where: str) -> Tool:
 
 
 def lowered(schema: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """A schema of Google's own kind as JSON Schema: its types are in capitals."""
+    """A schema of Google's own kind as JSON Schema: types are in capitals, counts in strings, names in either case, and
+    there is a word for what may be null.
+    """
     if isinstance(schema, list):
         return [lowered(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    members = {key: lowered(value) for key, value in schema.items()}
-    if isinstance(schema.get("type"), str):
-        members["type"] = schema["type"].lower()
+    members: Json = {}
+    for name, value in camel(schema).items():
+        if name in ("properties", "$defs") and isinstance(value, dict):
+            members[name] = {own: lowered(inner) for own, inner in value.items()}
+        elif name in _COUNTS and isinstance(value, str) and value.isdecimal():
+            members[name] = int(value)
+        elif name not in ("nullable", "propertyOrdering"):
+            members[name] = lowered(value) if name in _HOLDING else value
+    if isinstance(kind := schema.get("type"), str):
+        members["type"] = [kind.lower(), "null"] if schema.get("nullable") is True else kind.lower()
     return members
 
 
@@ -95,6 +107,7 @@ def format_of(config: Json) -> Format | None:
     """The answer's format; None where it is free. Raises BadBody."""
     schema = config.get("responseJsonSchema") or lowered(config.get("responseSchema"))
     if schema:
-        return Format(FormatKind.JSON_SCHEMA, schema=object_of(schema, "generationConfig.responseSchema"))
+        schema = object_of(schema, "generationConfig.responseSchema")
+        return Format(FormatKind.JSON_SCHEMA, schema=schema, strict=True)  # it has no other way
     is_json = string_of(config.get("responseMimeType"), "generationConfig.responseMimeType") == "application/json"
     return Format(FormatKind.JSON_OBJECT) if is_json else None

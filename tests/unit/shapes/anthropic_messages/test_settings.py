@@ -77,7 +77,7 @@ def test_formats() -> None:
     assert format_of(None) is None
     schema = {"type": "object"}
     assert format_of({"format": {"type": "json_schema", "schema": schema}}) == Format(
-        FormatKind.JSON_SCHEMA, schema=schema
+        FormatKind.JSON_SCHEMA, schema=schema, strict=True
     )
     with pytest.raises(BadBody, match=r"output_config\.format\.type"):
         format_of({"format": {"type": "xml"}})

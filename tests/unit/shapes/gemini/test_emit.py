@@ -113,12 +113,12 @@ def test_thinking_by_generation(model: str, thinking: Thinking, config: Json) ->
 
 
 @pytest.mark.parametrize(
-    "form", [{"type": "json_object"}, {"type": "json_schema", "json_schema": {"schema": {"a": 1}}}]
+    "form", [{"type": "json_object"}, {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}]
 )
 def test_formats(form: Json) -> None:
     config = sent({"model": "m", "messages": HI, "response_format": form}, CHAT, GEMINI)["generationConfig"]
     assert config["responseMimeType"] == "application/json"
-    assert config.get("responseJsonSchema") == (None if form["type"] == "json_object" else {"a": 1})
+    assert config.get("responseJsonSchema") == (None if form["type"] == "json_object" else {"type": "object"})
 
 
 def test_media_also_in_results() -> None:

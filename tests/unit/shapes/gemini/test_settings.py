@@ -31,6 +31,24 @@ def test_types_in_capitals() -> None:
     }
 
 
+def test_f7_googles_own_words_in_a_schema_become_everybodys() -> None:
+    own = {
+        "type": "OBJECT",
+        "properties": {
+            "any_of": {"type": "STRING", "nullable": True, "minLength": "3"},
+            "list": {"type": "ARRAY", "min_items": "1", "items": {"anyOf": [{"type": "INTEGER"}, {"type": "NUMBER"}]}},
+        },
+        "propertyOrdering": ["any_of", "list"],
+    }
+    assert lowered(own) == {
+        "type": "object",
+        "properties": {
+            "any_of": {"type": ["string", "null"], "minLength": 3},
+            "list": {"type": "array", "minItems": 1, "items": {"anyOf": [{"type": "integer"}, {"type": "number"}]}},
+        },
+    }
+
+
 @pytest.mark.parametrize(
     ("config", "choice"),
     [
@@ -67,6 +85,6 @@ def test_thinking(config: object, thinking: Thinking | None) -> None:
 def test_formats() -> None:
     assert format_of({"responseMimeType": "text/plain"}) is None
     assert format_of({"responseMimeType": "application/json"}) == Format(FormatKind.JSON_OBJECT)
-    schema = Format(FormatKind.JSON_SCHEMA, schema={"type": "object"})
+    schema = Format(FormatKind.JSON_SCHEMA, schema={"type": "object"}, strict=True)
     assert format_of({"responseSchema": {"type": "OBJECT"}}) == schema
     assert format_of({"responseJsonSchema": {"type": "object"}}) == schema

@@ -1,0 +1,285 @@
+"""JSON schemas as each destination takes them, of tools and of answers: every API has a subset of its own.
+
+What a subset leaves out is said in the schema's description, where the model still reads it, and is a loss only where
+the client was to rely on it: of the answer, and of a tool that is strict.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kinference.shapes.concepts import Concept, Fields, name_of
+from kinference.shapes.ir import Format, Json, Request, Tool
+from kinference.shapes.json_text import dumps
+from kinference.shapes.lost import Lost, Untranslatable, safe
+from kinference.vocabulary import Api
+
+_NAMED: Final = ("properties", "$defs", "definitions")
+"""Keywords whose members are named by the client and hold schemas."""
+_LISTS: Final = ("anyOf", "allOf", "oneOf")
+_ANNOTATIONS: Final = frozenset(
+    ["$schema", "$comment", "title", "default", "example", "examples", "deprecated", "readOnly", "writeOnly"]
+)
+"""Keywords that constrain nothing."""
+_NOT_HELD: Final = ("not strict",)
+_TOLD_MAX: Final = 4
+"""Keywords of a schema that a warning names."""
+
+
+class _Subset(msgspec.Struct, frozen=True):
+    """What an API takes: all keywords but some, or some alone."""
+
+    without: frozenset[str] = frozenset()
+    only: frozenset[str] | None = None
+    formats: frozenset[str] | None = None
+    """Of strings; None: any."""
+    min_items_max: int | None = None
+    closes: bool = False
+    """Whether no object may have other members than those that its schema names."""
+
+    def leaves_out(self, key: str, value: object) -> bool:
+        if key == "format":
+            return self.formats is not None and value not in self.formats
+        if key == "minItems" and self.min_items_max is not None:
+            return not isinstance(value, int) or value > self.min_items_max
+        if key == "additionalProperties" and self.closes:
+            return value is not False
+        return key in self.without if self.only is None else key not in self.only
+
+
+_CLAUDES: Final = _Subset(
+    without=frozenset(
+        [
+            *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+            *("minLength", "maxLength", "pattern"),
+            *("maxItems", "uniqueItems", "contains", "minContains", "maxContains", "prefixItems", "unevaluatedItems"),
+            *("minProperties", "maxProperties", "patternProperties", "propertyNames", "unevaluatedProperties"),
+            *("dependentRequired", "dependentSchemas", "if", "then", "else", "not"),
+        ]
+    ),
+    formats=frozenset(["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"]),
+    min_items_max=1,
+    closes=True,
+)
+_GEMINIS: Final = _Subset(
+    only=frozenset(
+        [
+            *("$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum"),
+            *("items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf"),
+            *("properties", "additionalProperties", "required", "propertyOrdering"),
+        ]
+    )
+)
+_NOT_STRICT: Final = frozenset(
+    [
+        *("allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas"),
+        *("patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties"),
+        *("contains", "minContains", "maxContains", "uniqueItems", "prefixItems", "unevaluatedItems"),
+    ]
+)
+"""Keywords that OpenAI refuses where it is to hold the model to a schema."""
+_STRICTS: Final = _Subset(without=frozenset(["default"]), closes=True)
+_OPENAI_APIS: Final = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES)
+
+
+def fit_schemas(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """The request with the schemas of its tools and its answer as the target takes them. Raises Untranslatable."""
+    losses: list[Lost] = []
+    if any(tool.schema for tool in request.tools):
+        tools = tuple(_fit_tool(tool, fields, target, losses) for tool in request.tools)
+        if tools != request.tools:
+            request = replace(request, tools=tools)
+    form = request.format
+    if form is not None and form.schema is not None:
+        request = replace(request, format=_fit_format(form, fields, target, losses))
+    return request, losses
+
+
+def _fit_tool(tool: Tool, fields: Fields, target: Api, losses: list[Lost]) -> Tool:
+    if not tool.schema:
+        return tool
+    schema = _of_object(tool.schema)
+    if schema is None:
+        raise Untranslatable(f"tools: the parameters of {safe(tool.name)} are no object")
+    if any(key in tool.schema for key in _LISTS):
+        losses.append(Lost("clamped", name_of(Concept.TOOLS, fields), safe(tool.name)))
+    told: Iterable[str] = ()
+    if target in _OPENAI_APIS:
+        if tool.strict and (strict := _strictly(schema)) is not None:
+            schema = strict
+        elif tool.strict:
+            told, tool = _NOT_HELD, replace(tool, strict=False)
+    elif target is Api.GEMINI:
+        schema, _ = within(schema, _GEMINIS)  # which holds no model to the schema of a tool
+    elif tool.strict:
+        schema, told = within(schema, _CLAUDES)
+    losses += _losses(Concept.STRICT_TOOLS, fields, told)
+    return tool if schema is tool.schema else replace(tool, schema=schema)
+
+
+def _fit_format(form: Format, fields: Fields, target: Api, losses: list[Lost]) -> Format:
+    assert form.schema is not None, "asked for where there is one"
+    if target in _OPENAI_APIS:
+        if not form.strict:
+            return form
+        if (strict := _strictly(form.schema)) is not None:
+            return replace(form, schema=strict)
+        losses += _losses(Concept.JSON_SCHEMA, fields, _NOT_HELD)
+        return replace(form, strict=False)
+    schema, told = within(form.schema, _GEMINIS if target is Api.GEMINI else _CLAUDES)
+    losses += _losses(Concept.JSON_SCHEMA, fields, told)
+    return replace(form, schema=schema)
+
+
+def _losses(concept: Concept, fields: Fields, told: Iterable[str]) -> Iterator[Lost]:
+    if names := "+".join(safe(key) for key in list(told)[:_TOLD_MAX]):
+        yield Lost("clamped", name_of(concept, fields), names)
+
+
+# --- one subset -------------------------------------------------------------------------------------
+
+
+def within(schema: Json, subset: _Subset) -> tuple[Json, tuple[str, ...]]:
+    """The schema without what the subset leaves out, and the keywords of that which constrained something."""
+    narrowing = _Narrowing(subset)
+    return narrowing.schema(schema), tuple(narrowing.told)
+
+
+class _Narrowing:
+    def __init__(self, subset: _Subset) -> None:
+        self._subset = subset
+        self.told: dict[str, None] = {}
+
+    def schema(self, schema: Json) -> Json:
+        """One schema and those in it."""
+        kept: Json = {}
+        left: Json = {}
+        for key, value in self._usual(schema).items():
+            if self._subset.leaves_out(key, value):
+                left[key] = value
+            elif key in _NAMED and isinstance(value, dict):
+                kept[key] = {name: self._inner(inner) for name, inner in value.items()}
+            elif key in (*_LISTS, "prefixItems") and isinstance(value, list):
+                kept["anyOf" if key == "oneOf" else key] = [self._inner(inner) for inner in value]
+            elif key in ("items", "additionalProperties"):
+                kept[key] = self._inner(value)
+            else:
+                kept[key] = value
+        self.told |= dict.fromkeys(key for key in left if key not in _ANNOTATIONS and not key.startswith("x-"))
+        return self._closed(_described(kept, left))
+
+    def _usual(self, schema: Json) -> Json:
+        """The same in keywords that the subset has."""
+        if self._subset.only is None:
+            return schema
+        if len(parts := schema.get("allOf", ())) == 1 and isinstance(parts[0], dict):
+            schema = parts[0] | {key: value for key, value in schema.items() if key != "allOf"}
+        if isinstance(schema.get("$ref"), str):  # beside which nothing may stand
+            own = {key: value for key, value in schema.items() if key.startswith("$") or key == "definitions"}
+            schema = own | {"$ref": schema["$ref"].replace("#/definitions/", "#/$defs/")}
+        if isinstance(schema.get("const"), str | int) and "enum" not in schema:
+            schema = schema | {"enum": [schema["const"]]}
+            del schema["const"]
+        return {"$defs" if key == "definitions" else key: value for key, value in schema.items()}
+
+    def _closed(self, schema: Json) -> Json:
+        if self._subset.closes and (schema.get("type") == "object" or "properties" in schema):
+            schema["additionalProperties"] = False
+        return schema
+
+    def _inner(self, schema: Any) -> Any:  # noqa: ANN401 - `true` is a schema too
+        return self.schema(schema) if isinstance(schema, dict) else schema
+
+
+def _described(kept: Json, left: Json) -> Json:
+    """What is left out in words; a schema's version and the like are for nobody."""
+    told = {key: value for key, value in left.items() if key[0] not in "$x"}
+    if told:
+        text = "; ".join(f"{key}: {dumps(value).decode()}" for key, value in told.items())
+        kept["description"] = f"{kept['description']} ({text})" if kept.get("description") else text
+    return kept
+
+
+# --- of an object -----------------------------------------------------------------------------------
+
+
+def _of_object(schema: Json) -> Json | None:
+    """A tool's schema as one of an object without alternatives, which every API asks for; None where it cannot be."""
+    kind = schema.get("type")
+    if kind not in (None, "object") and not (isinstance(kind, list) and "object" in kind):
+        return None
+    alternatives = [(key, part) for key in _LISTS for part in _members_of(schema, key)]
+    if not alternatives:
+        return schema if kind == "object" else {**schema, "type": "object"}
+    properties: Json = dict(schema.get("properties") or {})
+    required = dict.fromkeys(schema.get("required") or ())
+    for _, part in alternatives:
+        properties = {**(part.get("properties") or {}), **properties}
+    for key in _LISTS:
+        wanted = [dict.fromkeys(part.get("required") or ()) for of, part in alternatives if of == key]
+        required |= {
+            name: None
+            for names in wanted
+            for name in names
+            if key == "allOf" or all(name in others for others in wanted)
+        }
+    rest = {key: value for key, value in schema.items() if key not in _LISTS}
+    return {**rest, "type": "object", "properties": properties} | ({"required": list(required)} if required else {})
+
+
+def _members_of(schema: Json, key: str) -> Iterator[Json]:
+    """The schemas under a keyword, looked up where they stand among the definitions."""
+    for part in schema.get(key) or ():
+        place = part.get("$ref") if isinstance(part, dict) else None
+        if isinstance(place, str):
+            _, group, name = (*place.split("/"), "", "", "")[:3]
+            group_of = schema.get(group)
+            found = group_of.get(name) if isinstance(group_of, dict) else None
+        else:
+            found = part
+        if isinstance(found, dict):
+            yield found
+
+
+# --- strict -----------------------------------------------------------------------------------------
+
+
+def _strictly(schema: Json) -> Json | None:
+    """The schema as OpenAI can hold a model to it; None where it cannot."""
+    if is_strict(schema):
+        return schema
+    narrower, told = within(schema, _STRICTS)
+    return narrower if is_strict(narrower) and not told else None
+
+
+def is_strict(schema: object, *, is_root: bool = True) -> bool:
+    """Whether OpenAI can hold a model to a schema: each object closed, and all of its members required."""
+    if not isinstance(schema, dict):
+        return False
+    if is_root and (schema.get("type") != "object" or "anyOf" in schema):
+        return False
+    if not _NOT_STRICT.isdisjoint(schema):
+        return False
+    if (schema.get("type") == "object" or "properties" in schema) and not _is_exact(schema):
+        return False
+    named = (inner for key in _NAMED for inner in _values(schema.get(key)))
+    listed = _values(schema.get("anyOf"))
+    items = (schema["items"],) if "items" in schema else ()
+    return all(is_strict(inner, is_root=False) for inner in (*named, *listed, *items))
+
+
+def _is_exact(schema: Json) -> bool:
+    required = schema.get("required")
+    return (
+        schema.get("additionalProperties") is False
+        and isinstance(required, list)
+        and all(name in required for name in schema.get("properties") or {})
+    )
+
+
+def _values(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
