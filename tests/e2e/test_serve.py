@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from anthropic import Anthropic
-from openai import NotFoundError, OpenAI
+from openai import InternalServerError, NotFoundError, OpenAI
 
 from tests.e2e.processes import FREE_PORTS, engine, process, run, serve
 
@@ -70,6 +70,39 @@ def test_the_admin_port_accounts_for_what_was_served(tmp_path: Path) -> None:
         metrics = get(f"{served.admin_url}/metrics")[1]
         assert 'kinference_picker_picks_total{outcome="ok"} 3.0' in metrics
         assert "kinference_picker_buffered_bytes 0.0" in metrics
+
+
+def drain(admin_url: str, address: str) -> None:
+    request = urllib.request.Request(
+        f"{admin_url}/api/v1/endpoints/{address}",
+        b'{"draining": true}',
+        {"content-type": "application/json"},
+        method="PATCH",
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert json.load(answer)["endpoints"][0]["draining"]
+
+
+def test_an_engine_that_drains_ends_what_it_has_and_gets_nothing_new(tmp_path: Path) -> None:
+    with engine("--decode-ms", "40") as url, serve(tmp_path, "--engine", url) as served:
+        eventually(lambda: get(f"{served.admin_url}/readyz")[0] == 200)
+        words = (url.removeprefix("http://"), "--admin", served.admin_url)
+        with OpenAI(base_url=f"{served.gateway_url}/v1", api_key="anything", max_retries=0) as client:
+            chunks = client.chat.completions.create(
+                model="demo", messages=[{"role": "user", "content": "Hello"}], max_tokens=60, stream=True
+            )
+            next(chunks)
+            drain(served.admin_url, words[0])
+            with pytest.raises(InternalServerError, match="1 draining; end the drain or add an endpoint"):
+                chat(client)
+            assert "every endpoint drains" in get(f"{served.admin_url}/readyz")[1]
+            assert 'kinference_picker_draining{destination="default/' in get(f"{served.admin_url}/metrics")[1]
+            reasons = [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices]
+            assert reasons[-1] == "length"
+            code, output = run("endpoint", "drain", *words, "--wait", "30")
+            assert (code, "drained" in output) == (0, True), output
+            assert run("endpoint", "undrain", *words)[0] == 0
+            assert chat(client)
 
 
 def test_sigterm_lets_a_stream_under_way_finish(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from kinference.cli import (
     config,
     conformance,
     demo,
+    endpoint,
     explain,
     provider,
     route,
@@ -20,7 +21,7 @@ from kinference.cli import (
 )
 from kinference.errors import KinferenceError
 
-VERBS = (serve, demo, sim, simulate, explain, provider, route, store, sandbox_router, config, conformance)
+VERBS = (serve, demo, sim, simulate, explain, endpoint, provider, route, store, sandbox_router, config, conformance)
 
 EPILOG = """\
 start here:

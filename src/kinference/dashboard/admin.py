@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from kinference.dashboard.control import PROVIDERS, ROUTES, ControlApi
+from kinference.dashboard.endpoints import ENDPOINTS, EndpointsApi
 from kinference.observe.metrics import Metrics
 from kinference.vocabulary import Role
 from kinference.wire.access import Access, Denied, Unauthenticated
@@ -41,7 +42,9 @@ class AdminSources:
     refresh: Callable[[], None]
     """Called before each scrape, so that gauges are current."""
     control: ControlApi | None
-    """Answers for provider records and routes, where this process keeps them: the only part that changes anything."""
+    """Answers for provider records and routes, where this process keeps them."""
+    drains: EndpointsApi | None
+    """Begins and ends drains, where this process picks. Nothing else here changes anything."""
     access: Access
     """Who may ask."""
 
@@ -55,7 +58,7 @@ class Admin:
             _METRICS: self._metrics,
             "/healthz": self._healthz,
             "/readyz": self._readyz,
-            "/api/v1/endpoints": self._endpoints,
+            ENDPOINTS: self._endpoints,
             "/api/v1/decisions": self._decisions,
             "/api/v1/recordings": self._recordings,
             "/api/v1/tenants": self._tenants,
@@ -81,9 +84,11 @@ class Admin:
 
     async def _answer(self, exchange: Exchange, asker: str) -> None:
         """Unknown paths are told what there is."""
-        route, control = self._routes.get(exchange.path), self._sources.control
+        route, control, drains = self._routes.get(exchange.path), self._sources.control, self._sources.drains
         if control is not None and control.serves(exchange.path):
             await control.handle(exchange, asker)
+        elif drains is not None and drains.serves(exchange.path):
+            await drains.handle(exchange, asker)
         elif route is None:
             known = "\n".join(sorted([*self._routes, *((PROVIDERS, ROUTES) if control is not None else ())]))
             await respond(exchange, 404, f"not found; this port serves:\n{known}\n".encode(), _TEXT)

@@ -100,6 +100,12 @@ CIRCUIT_OPEN = Metric(
     "1 for a destination that is left alone for its failures, or tried again with a trickle.",
     ("destination",),
 )
+DRAINING = Metric(
+    "kinference_picker_draining",
+    Kind.GAUGE,
+    "1 for an endpoint that finishes what it has and takes nothing new.",
+    ("destination",),
+)
 LIMIT_REFUSALS = Metric(
     "kinference_tenant_limit_refusals_total",
     Kind.COUNTER,
@@ -170,6 +176,7 @@ TABLE: tuple[Metric, ...] = (
     INTER_TOKEN_GAPS,
     ABORTS,
     CIRCUIT_OPEN,
+    DRAINING,
     LIMIT_REFUSALS,
     TENANT_SPENT,
     TENANT_UNPRICED,

@@ -17,6 +17,7 @@ from kinference.observe.metrics import (
     ABORTS,
     BUFFERED_BYTES,
     CIRCUIT_OPEN,
+    DRAINING,
     EXPIRED,
     INTER_TOKEN_GAPS,
     ITL_IGNORED,
@@ -26,6 +27,7 @@ from kinference.observe.metrics import (
     PICKS,
     TENANT_SPENT,
     TENANT_UNPRICED,
+    Metric,
     Metrics,
 )
 from kinference.picker.account import Account
@@ -63,7 +65,7 @@ class Desk:
         self._bodies = Bodies(limits, self._account, random, self._reclaim)
         self._tickets = Tickets(limits, self._account, random)
         self._gaps = InterTokenGaps()
-        self._tripped: set[str] = set()
+        self._marked: set[tuple[Metric, str]] = set()
         self._history = FlowHistory(limits.decisions_max)
         self.is_draining = False
         self._dispatched: OnDispatch | None = None
@@ -345,15 +347,21 @@ class Desk:
             self._metrics.count(TENANT_UNPRICED, tenant, amount=unpriced)
         self._metrics.gauge(BUFFERED_BYTES, self._account.held)
         self._metrics.gauge(LIVE_TICKETS, len(self._tickets))
-        self._publish_circuits()
+        self._publish_marks()
         self._held.publish()
 
-    def _publish_circuits(self) -> None:
-        rows = [row for row in self._router.snapshot(self._clock.now()) if row.circuit != "closed"]
-        tripped = {f"{row.pool}/{row.address}" if row.address else row.pool for row in rows}
-        for name in sorted(self._tripped | tripped):
-            self._metrics.gauge(CIRCUIT_OPEN, float(name in tripped), name)
-        self._tripped = tripped
+    def _publish_marks(self) -> None:
+        """Which destinations are left alone. One that has been so and is no longer is told of too, once."""
+        marked = set()
+        for row in self._router.snapshot(self._clock.now()):
+            name = f"{row.pool}/{row.address}" if row.address else row.pool
+            if row.circuit != "closed":
+                marked.add((CIRCUIT_OPEN, name))
+            if row.draining:
+                marked.add((DRAINING, name))
+        for metric, name in self._marked | marked:
+            self._metrics.gauge(metric, float((metric, name) in marked), name)
+        self._marked = marked
 
     def flows(self, limit: int) -> tuple[Flow, ...]:
         """The last decisions, newest first."""

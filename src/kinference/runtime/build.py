@@ -12,6 +12,7 @@ from kinference.core.pick import Router
 from kinference.core.policy import Rulebook
 from kinference.dashboard.admin import Admin, AdminSources
 from kinference.dashboard.control import ControlApi
+from kinference.dashboard.endpoints import EndpointsApi
 from kinference.errors import ConfigError
 from kinference.fleet.kv_events import CacheFeeds, FeedParts
 from kinference.fleet.tokenize import PromptTokens
@@ -33,6 +34,7 @@ from kinference.runtime.certificates import Certificates, certificates
 from kinference.runtime.clock import SystemClock
 from kinference.runtime.control import Control
 from kinference.runtime.directory import FleetDirectory
+from kinference.runtime.drains import Drains
 from kinference.runtime.followed_backends import FollowedBackends
 from kinference.runtime.planes import Plane
 from kinference.runtime.port_limits import grpc_limits, http_options
@@ -208,8 +210,11 @@ def _aws_keys(aws: AwsCredentials | None) -> AwsKeys | None:
     return AwsKeys(aws.access_key_id.reveal(), aws.secret_access_key.reveal(), token, aws.region or "")
 
 
-def build_admin(parts: Parts, control: Control | None, unready_reason: Callable[[], str | None]) -> Admin:
+def build_admin(
+    parts: Parts, planes: frozenset[Plane], control: Control | None, unready_reason: Callable[[], str | None]
+) -> Admin:
     """The admin port's handler."""
+    drains = Drains(parts.fleet, lambda: endpoint_views(parts.router, parts.clock.now()))
     return Admin(
         AdminSources(
             metrics=parts.metrics,
@@ -221,6 +226,7 @@ def build_admin(parts: Parts, control: Control | None, unready_reason: Callable[
             unready_reason=unready_reason,
             refresh=parts.desk.publish,
             control=None if control is None else ControlApi(control.registry, control.routes),
+            drains=EndpointsApi(drains.drain) if Plane.PICKER in planes else None,
             access=parts.access,
         )
     )

@@ -73,11 +73,14 @@ def unready_reason(fleet: Fleet, *, draining: bool) -> str | None:
     """None when at least one destination could serve; else what is missing and what to look at."""
     if draining:
         return "shutting down: what is under way finishes, nothing new is taken"
-    if fleet.backends() or any(endpoint.ready and endpoint.models for endpoint in fleet.endpoints()):
-        return None
     endpoints = fleet.endpoints()
+    serving = [endpoint for endpoint in endpoints if endpoint.ready and endpoint.models]
+    if fleet.backends() or not all(endpoint.draining for endpoint in serving):
+        return None
     if not endpoints:
         return "no pool has an endpoint and there is no backend; add one to the configuration"
+    if serving:
+        return f"every endpoint drains: {', '.join(one.spec.address for one in serving[:8])}; end a drain or add one"
     ready = [endpoint.spec.address for endpoint in endpoints if endpoint.ready]
     if ready:
         return f"no models known at {', '.join(ready[:8])}; look at the engine's /v1/models, or set pools[].models"

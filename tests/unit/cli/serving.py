@@ -7,17 +7,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from kinference.config.schema import Config, Control, Listen
-from kinference.config.values import HostPort, StoreUrl
+from kinference.config.schema import Config, Control, Endpoint, Listen, Pool
+from kinference.config.values import HostPort, Name, StoreUrl, Url
 from kinference.runtime.service import running
 
 ANY = HostPort("127.0.0.1", 0)
 
 
+def pool(name: str, *ports: int) -> Pool:
+    """A pool that serves `m` at these ports of this machine."""
+    endpoints = tuple(Endpoint(Url("http", "127.0.0.1", port)) for port in ports)
+    return Pool(Name(name), endpoints, models=("m",))
+
+
 @contextmanager
-def admin_port(folder: Path) -> Iterator[str]:
+def admin_port(folder: Path, pools: tuple[Pool, ...] = ()) -> Iterator[str]:
     """The URL of its admin port; its store is in the folder."""
-    config = Config(listen=Listen(ANY, ANY, ANY), control=Control(StoreUrl(f"sqlite:///{folder}/control.db")))
+    control = Control(StoreUrl(f"sqlite:///{folder}/control.db"))
+    config = Config(listen=Listen(ANY, ANY, ANY), pools=pools, control=control)
     ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, int]] = Future()
 
     async def serve() -> None:

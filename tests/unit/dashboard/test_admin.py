@@ -5,6 +5,7 @@ import pytest
 
 from kinference.dashboard.admin import Admin, AdminSources
 from kinference.dashboard.control import ControlApi
+from kinference.dashboard.endpoints import EndpointsApi
 from kinference.observe.metrics import EXPIRED, Metrics
 from kinference.ports import Headers
 from kinference.vocabulary import Role
@@ -61,6 +62,7 @@ def admin(unready: str | None = None, access: Access | None = None) -> Admin:
             unready_reason=lambda: unready,
             refresh=lambda: metrics.count(EXPIRED, "body"),
             control=NoControl(),
+            drains=EndpointsApi(lambda address, pool, draining: [{"address": address}]),
             access=access or Access(),
         )
     )
@@ -120,6 +122,14 @@ async def test_an_unknown_path_is_told_what_there_is() -> None:
 @pytest.mark.parametrize("path", ["/api/v1/providers", "/api/v1/providers/p", "/api/v1/routes/inference.local"])
 async def test_records_and_routes_are_the_control_planes(path: str) -> None:
     assert (await ask(path, method="PUT")).sent == b"control"
+
+
+async def test_one_endpoint_is_for_drains_and_the_whole_list_only_to_read() -> None:
+    exchange = AskedExchange("/api/v1/endpoints/h:1", method="PATCH")
+    await admin().handle(exchange)
+    assert msgspec.json.decode(exchange.sent)["error"]["message"] == "the body must be application/json"
+    assert (await ask("/api/v1/endpoints", method="PATCH")).status == 405
+    assert (await ask_as("scrape-token", "/api/v1/endpoints/h:1")).status == 403
 
 
 async def test_nothing_else_can_be_changed() -> None:

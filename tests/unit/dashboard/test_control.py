@@ -1,5 +1,5 @@
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -7,15 +7,13 @@ import pytest
 
 from kinference.config.schema import Config, Control
 from kinference.config.values import Name
-from kinference.control import errors
-from kinference.dashboard.control import BODY_BYTES_MAX, STATUS, ControlApi
-from kinference.errors import KinferenceError
+from kinference.dashboard.control import ControlApi
 from kinference.observe.metrics import Metrics
 from kinference.ports import Headers
 from kinference.runtime.clock import SystemClock
 from kinference.runtime.control import control_plane
+from tests.unit.dashboard.asked import JSON, AskedExchange
 
-JSON = ((b"content-type", b"application/json; charset=utf-8"),)
 PROVIDER = {
     "name": "a b/c",
     "type": "openai",
@@ -25,35 +23,6 @@ PROVIDER = {
 ONE = "/api/v1/providers/a%20b%2Fc"
 ROUTE = "/api/v1/routes/inference.local"
 EVERYONE = {"workspace": "default", "sandbox": ""}
-
-
-class AskedExchange:
-    """Stands in for a carrier: holds one request, keeps the answer."""
-
-    def __init__(self, method: str, path: str, content: bytes, headers: Headers) -> None:
-        self.method = method
-        self.path, _, self.query = path.partition("?")
-        self.headers = headers
-        self.peer, self.accepted_at = "127.0.0.1:5", 0.0
-        self.peer_names: Sequence[str] = ()
-        self.status, self.sent = 0, b""
-        self._content = content
-
-    def arrived(self) -> bytes | None:
-        return None
-
-    async def body(self) -> AsyncIterator[bytes]:
-        yield self._content
-
-    async def start(self, status: int, headers: Headers) -> None:
-        self.status = status
-
-    async def write(self, chunk: bytes) -> None:
-        self.sent += chunk
-
-    async def finish(self) -> None: ...
-
-    def abort(self) -> None: ...
 
 
 class Client:
@@ -79,11 +48,6 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
     config = Config(control=Control(workspaces=(Name("team-a"),)))
     async with control_plane(config, {"XDG_STATE_HOME": str(tmp_path)}, SystemClock(), Metrics()) as control:
         yield Client(ControlApi(control.registry, control.routes))
-
-
-def test_every_refusal_has_its_status() -> None:
-    own = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, KinferenceError)}
-    assert own - {KinferenceError} - STATUS.keys() == {errors.Referred}
 
 
 async def test_the_life_of_a_provider(client: Client) -> None:
@@ -167,40 +131,3 @@ async def test_what_cannot_be_is_refused_by_name(
 async def test_a_name_can_be_had_once(client: Client) -> None:
     await client.ask("POST", "/api/v1/providers", PROVIDER)
     assert (await client.refused("POST", "/api/v1/providers", PROVIDER))[:2] == (409, "ALREADY_EXISTS")
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"{", "not understood"),
-        (b"[" * 100_000, "not understood"),
-        (b"\xff", "not understood"),
-        (b" " * (BODY_BYTES_MAX + 1), "over 1048576 bytes"),
-    ],
-)
-async def test_a_hostile_body_is_refused(client: Client, content: bytes, problem: str) -> None:
-    status, answer = await client.raw("POST", "/api/v1/providers", content)
-    assert status == 400
-    assert problem in answer["error"]["message"]
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        (),
-        ((b"content-type", b"text/plain"),),
-        (*JSON, (b"origin", b"https://evil.test")),
-        (*JSON, (b"origin", b"null")),
-        (*JSON, (b"origin", b"http://localhost:9090"), (b"host", b"evil.test:9090")),
-        (*JSON, (b"origin", b"http://evil.test:9090"), (b"host", b"evil.test:9090")),
-    ],
-)
-async def test_a_web_page_from_elsewhere_changes_nothing(client: Client, headers: Headers) -> None:
-    status, _ = await client.raw("POST", "/api/v1/providers", json.dumps(PROVIDER).encode(), headers)
-    assert status == 400
-    assert await client.ask("GET", "/api/v1/providers") == (200, {"providers": []})
-
-
-async def test_our_own_page_may(client: Client) -> None:
-    headers = (*JSON, (b"origin", b"http://127.0.0.1:9090"), (b"host", b"127.0.0.1:9090"))
-    assert (await client.raw("POST", "/api/v1/providers", json.dumps(PROVIDER).encode(), headers))[0] == 200

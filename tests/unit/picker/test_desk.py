@@ -487,3 +487,14 @@ def test_an_open_circuit_shows_in_the_metrics_and_in_the_log_and_goes_again(
     fleet.set_backends([replace_dataclass(fleet.backends()[0], revision="another")])
     desk.publish()
     assert 'kinference_picker_circuit_open{destination="default/cloud"} 0.0' in metrics.exposition().decode()
+
+
+def test_a_drain_shows_in_the_metrics_and_goes_again(desk: Desk, fleet: Fleet, metrics: Metrics) -> None:
+    spec = fleet.endpoints()[0].spec
+    row = f'kinference_picker_draining{{destination="{spec.pool}/{spec.address}"}}'
+    desk.publish()
+    assert row not in metrics.exposition().decode()
+    for draining in (True, False):
+        fleet.set_draining(spec.pool, spec.address, draining)
+        desk.publish()
+        assert f"{row} {float(draining)}" in metrics.exposition().decode()
