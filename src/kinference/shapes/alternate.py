@@ -59,6 +59,32 @@ def alternating(turns: Iterable[Turn]) -> tuple[Turn, ...]:
     return tuple(_answered(merged) if has_tools else merged)
 
 
+def answered(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """The turns as they came, with every call answered before whatever comes after it."""
+    open_calls: dict[str, None] = {}
+    for turn in turns:
+        results = [block for block in turn.blocks if isinstance(block, ToolResult)]
+        if turn.role is Role.ASSISTANT:
+            if open_calls:
+                yield Turn(Role.USER, tuple(_results_first((), open_calls)))
+            yield turn
+            open_calls = dict.fromkeys(block.id for block in turn.blocks if isinstance(block, ToolCall))
+        elif turn.role is Role.USER and len(results) == len(turn.blocks) and _are_of(results, open_calls):
+            yield turn  # others may follow, each in a turn of its own
+            open_calls = {call: None for call in open_calls if call not in {result.id for result in results}}
+        elif turn.role is Role.USER:
+            yield replace(turn, blocks=tuple(_results_first(turn.blocks, open_calls)))
+            open_calls = {}
+        else:
+            yield turn
+
+
+def _are_of(results: Sequence[ToolResult], calls: dict[str, None]) -> bool:
+    """Whether they are results of different calls among these."""
+    ids = {result.id for result in results}
+    return len(ids) == len(results) and ids <= calls.keys()
+
+
 def _merged(turns: Iterable[Turn]) -> Iterator[Turn]:
     role, blocks = Role.USER, list[Block]()
     for turn in turns:
@@ -115,14 +141,19 @@ def _results_first(blocks: Sequence[Block], calls: dict[str, None]) -> Iterator[
 
 
 def orphans(turns: Sequence[Turn]) -> Iterator[str]:
-    """The ids that `alternating` has to mend: calls without a result, though the conversation went on, and results
-    without a call.
+    """The ids that have to be mended: calls without a result, though the conversation went on, results without a call,
+    and second results.
     """
     open_calls: list[str] = []
     for turn in turns:
-        results = [block.id for block in turn.blocks if isinstance(block, ToolResult)]
-        yield from (result for result in results if result not in open_calls)
-        open_calls = [call for call in open_calls if call not in results]
-        if turn.role is Role.ASSISTANT or (turn.role is Role.USER and not results):
+        has_results = False
+        for block in turn.blocks:
+            if isinstance(block, ToolResult):
+                has_results = True
+                if block.id in open_calls:
+                    open_calls.remove(block.id)
+                else:
+                    yield block.id
+        if turn.role is Role.ASSISTANT or (turn.role is Role.USER and not has_results):
             yield from open_calls
             open_calls = [block.id for block in turn.blocks if isinstance(block, ToolCall)]

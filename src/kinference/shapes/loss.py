@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kinference.shapes import reasoners
-from kinference.shapes.alternate import orphans
+from kinference.shapes.alternate import answered, orphans
 from kinference.shapes.bedrock_converse.embed import PURPOSE, embeds_by_cohere
 from kinference.shapes.claude import constrain, output_cap, refuses_more
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
@@ -28,6 +28,7 @@ from kinference.shapes.ir import (
     kinds_of,
 )
 from kinference.shapes.lost import Lost, Untranslatable, safe
+from kinference.shapes.marks import MARKS_MAX, last_marks
 from kinference.shapes.reasoners import reasons
 from kinference.shapes.scan import BadBody
 from kinference.shapes.schemas import fit_schemas
@@ -52,7 +53,8 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     Raises Untranslatable where something would change the meaning, and under STRICT for any loss.
     """
     losses = [Lost("dropped", field) for field in request.extras]
-    for concept in dict.fromkeys(uses(request, target)):
+    asked = dict.fromkeys(uses(request, target))
+    for concept in asked:
         verdict = treatment(concept, target)
         if verdict is Treatment.REFUSED:
             raise Untranslatable(f"{name_of(concept, fields)}: no destination of API {target.value} can carry it")
@@ -73,8 +75,13 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     losses += clamped
     request, narrowed = fit_schemas(request, fields, target)
     losses += narrowed
-    if target in ALTERNATING and kinds_of(request.turns) & {ToolCall, ToolResult}:
-        losses += (Lost("mended", "messages", safe(call)) for call in orphans(request.turns))
+    if Concept.CACHE_MARKS in asked and target in CLAUDE_APIS:
+        request, had = last_marks(request)
+        losses += [Lost("clamped", name_of(Concept.CACHE_MARKS, fields), f"{had}->{MARKS_MAX}")] * (had > MARKS_MAX)
+    if kinds_of(request.turns) & {ToolCall, ToolResult} and (mended := list(orphans(request.turns))):
+        losses += (Lost("mended", "messages", safe(call)) for call in mended)
+        if target not in ALTERNATING:  # those that do have it done with the rest
+            request = msgspec.structs.replace(request, turns=tuple(answered(request.turns)))
     if losses and loss is Loss.STRICT:
         raise Untranslatable(f"{losses[0].place}: would be {losses[0].how} by a destination of API {target.value}")
     return _without_foreign_thoughts(request, target), (*losses, *told)

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kinference.shapes.alternate import alternating, orphans
+from kinference.shapes.alternate import alternating, answered, orphans
 from kinference.shapes.ir import Block, Role, Text, ToolCall, ToolResult, Turn
 from kinference.shapes.scan import BadBody
 from tests.unit.shapes.conversions import CHAT, CONVERSE, GEMINI, MESSAGES, RESPONSES, planned
@@ -53,6 +53,25 @@ def test_e2_a_result_without_a_call_is_what_the_user_says() -> None:
 def test_of_two_results_the_first_counts() -> None:
     turns = (user(Text("a")), assistant(CALL), user(RESULT, ToolResult("c", (Text("again"),))))
     assert alternating(turns)[-1] == user(RESULT)
+    assert list(orphans(turns)) == ["c"]
+
+
+def test_e2_a_destination_that_takes_turns_as_they_come_has_every_call_answered_too() -> None:
+    other = ToolCall("d", "g", "{}")
+    missing = ToolResult("d", MISSING.content, is_error=True)
+    again = ToolResult("c", (Text("again"),))
+    system = Turn(Role.SYSTEM, (Text("s"),))
+    begun = (user(Text("a")), assistant(CALL, other))
+    for rest, mended in (
+        ((user(Text("go on")),), (user(MISSING, missing, Text("go on")),)),
+        ((user(RESULT), assistant(Text("b"))), (user(RESULT), user(missing), assistant(Text("b")))),
+        ((user(RESULT, Text("go on")),), (user(RESULT, missing, Text("go on")),)),
+        ((user(RESULT), system, user(ToolResult("d"))), (user(RESULT), system, user(ToolResult("d")))),
+        ((user(RESULT, again),), (user(RESULT, missing),)),
+        ((user(ToolResult("x", (Text("r"),))),), (user(MISSING, missing, Text("[tool result x]"), Text("r")),)),
+        ((), ()),
+    ):
+        assert tuple(answered((*begun, *rest))) == (*begun, *mended)
 
 
 def test_a_call_that_is_still_to_be_answered_is_no_orphan() -> None:

@@ -7,10 +7,12 @@ from tests.unit.shapes.conversions import (
     CHAT,
     HI,
     MESSAGES,
+    RESPONSES,
     TOOL,
     chat_to_messages,
     messages_to_chat,
     planned,
+    sent,
     warnings,
 )
 
@@ -112,7 +114,13 @@ def test_e10_thoughts_go_back_to_their_issuer_alone() -> None:
 def test_e2_a_mended_conversation_is_told_and_strictly_refused() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     body = {**CHAT_BODY, "tools": [TOOL], "messages": [*HI, {"role": "assistant", "tool_calls": [call]}, *HI]}
-    assert warnings(body, CHAT, MESSAGES) == "mended=messages:c1"
+    assert warnings(body, CHAT, MESSAGES) == warnings(body, CHAT, RESPONSES) == "mended=messages:c1"
+    assert [item["type"] for item in sent(body, CHAT, RESPONSES)["input"]] == [
+        "message",
+        "function_call",
+        "function_call_output",
+        "message",
+    ]
     with pytest.raises(Untranslatable, match="c1"):
         planned(body, CHAT, MESSAGES, Loss.STRICT)
 

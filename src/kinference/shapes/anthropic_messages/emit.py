@@ -1,6 +1,6 @@
 """A request written as a Messages body. The conversation comes last, so that turn N's bytes begin turn N+1's."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -32,7 +32,6 @@ from kinference.shapes.ir import (
 from kinference.shapes.json_text import object_text
 from kinference.shapes.lost import Untranslatable
 
-MARKS_MAX: Final = 4
 NO_PARAMETERS: Final[Json] = {"type": "object", "properties": {}}
 """The schema of a tool without one, which every API but OpenAI's asks for."""
 _NO_TOOL: Final[Json] = {"name": "noop", "input_schema": NO_PARAMETERS}
@@ -58,7 +57,6 @@ def emit_request(request: Request) -> Json:
     if request.system:
         body["system"] = [_block(text) for text in request.system]
     body["messages"] = [_message(turn, is_last=turn is turns[-1]) for turn in turns]
-    _drop_early_marks(body)
     return body
 
 
@@ -193,24 +191,7 @@ def _source(source: Media) -> Json:
     return {"type": "base64", "media_type": source.mime, "data": source.data}
 
 
-# --- cache marks ------------------------------------------------------------------------------------
-
-
 def _mark(mark: CacheMark | None) -> Json:
     if mark is None:
         return {}
     return {"cache_control": {"type": "ephemeral"} | ({"ttl": mark.ttl} if mark.ttl in _TTLS else {})}
-
-
-def _drop_early_marks(body: Json) -> None:
-    """Only so many marks are taken: the last ones count."""
-    marked = [part for part in _markable(body) if "cache_control" in part]
-    for part in marked[: max(0, len(marked) - MARKS_MAX)]:
-        del part["cache_control"]
-
-
-def _markable(body: Json) -> Iterator[Json]:
-    yield from body.get("tools", ())
-    yield from body.get("system", ())
-    for message in body["messages"]:
-        yield from message["content"]

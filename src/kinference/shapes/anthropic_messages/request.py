@@ -8,6 +8,7 @@ from kinference.shapes.anthropic_messages.settings import (
     CHATS,
     choice_of,
     format_of,
+    mark_of,
     parallel_of,
     thinking_of,
     tools_of,
@@ -15,7 +16,6 @@ from kinference.shapes.anthropic_messages.settings import (
 from kinference.shapes.extras import extras
 from kinference.shapes.ir import (
     Block,
-    CacheMark,
     File,
     Image,
     Json,
@@ -188,9 +188,3 @@ def _search_result(block: Json, where: str) -> Text:
 
 def _text(content: object, where: str) -> str:
     return "\n".join(block.text for block in _content(content, where) if isinstance(block, Text))
-
-
-def mark_of(block: Json) -> CacheMark | None:
-    """Its cache mark."""
-    mark = block.get("cache_control")
-    return CacheMark(string_of(mark.get("ttl"), "cache_control.ttl")) if isinstance(mark, dict) else None

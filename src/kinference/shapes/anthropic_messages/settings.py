@@ -43,7 +43,7 @@ def _tools(tools: Sequence[object]) -> Iterator[Tool]:
             description=string_of(tool.get("description"), f"{where}.description"),
             schema=object_of(tool.get("input_schema"), f"{where}.input_schema"),
             strict=bool_of(tool.get("strict"), f"{where}.strict"),
-            cache=CacheMark() if isinstance(tool.get("cache_control"), dict) else None,
+            cache=mark_of(tool),
         )
 
 
@@ -99,3 +99,9 @@ def format_of(value: object) -> Format | None:
         raise BadBody("output_config.format.type: unknown; give json_schema")
     schema = object_of(form.get("schema"), "output_config.format.schema")
     return Format(FormatKind.JSON_SCHEMA, schema=schema, strict=True)  # it has no other way
+
+
+def mark_of(block: Json) -> CacheMark | None:
+    """The cache mark of a tool or a block. Raises BadBody."""
+    mark = block.get("cache_control")
+    return CacheMark(string_of(mark.get("ttl"), "cache_control.ttl")) if isinstance(mark, dict) else None

@@ -25,7 +25,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import bool_of, count_of, list_of, number_of, object_of, string_of, strings_of
 from kinference.shapes.openai_chat.fields import DEFAULTS, FIELDS
-from kinference.shapes.openai_chat.settings import MESSAGES, effort_of, format_of, tool_choice_of, tools_of
+from kinference.shapes.openai_chat.settings import MESSAGES, effort_of, format_of, mark_of, tool_choice_of, tools_of
 from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import unsealed
 from kinference.vocabulary import Api
@@ -112,7 +112,7 @@ def _turns(messages: Sequence[object]) -> Iterator[Turn]:
             yield Turn(Role.ASSISTANT, tuple(_assistant(message, where, last_function_call)), string_of(name, where))
         elif role == "tool":
             call = string_of(message.get("tool_call_id"), f"{where}.tool_call_id")
-            yield Turn(Role.USER, (ToolResult(call, _content(message.get("content"), where), cache=_mark(message)),))
+            yield Turn(Role.USER, (ToolResult(call, _content(message.get("content"), where), cache=mark_of(message)),))
         elif role == "function":
             yield Turn(Role.USER, (ToolResult(last_function_call, _content(message.get("content"), where)),))
         elif role in _SYSTEM:
@@ -192,7 +192,7 @@ def _part(value: object, where: str) -> Block:
     part = object_of(value, where)
     match part.get("type"):
         case "text":
-            return Text(string_of(part.get("text"), f"{where}.text"), _mark(part))
+            return Text(string_of(part.get("text"), f"{where}.text"), mark_of(part))
         case "image_url":
             return _image(part, where)
         case "input_audio":
@@ -200,7 +200,7 @@ def _part(value: object, where: str) -> Block:
             data = media.plain_base64(string_of(audio.get("data"), where), where)
             return Audio(Media(mime=f"audio/{string_of(audio.get('format'), where) or 'wav'}", data=data))
         case "file":
-            return _file(object_of(part.get("file"), f"{where}.file"), where, _mark(part))
+            return _file(object_of(part.get("file"), f"{where}.file"), where, mark_of(part))
         case "refusal":
             return Refusal(string_of(part.get("refusal"), f"{where}.refusal"))
         case "tool_use" | "tool_result" | "thinking" | "document" | "image":
@@ -215,7 +215,7 @@ def _image(part: Json, where: str) -> Image:
         image = {"url": image}
     image = object_of(image, f"{where}.image_url")
     source = media.image(media.from_url(string_of(image.get("url"), f"{where}.image_url.url"), where), where)
-    return Image(source, string_of(image.get("detail"), f"{where}.image_url.detail"), _mark(part))
+    return Image(source, string_of(image.get("detail"), f"{where}.image_url.detail"), mark_of(part))
 
 
 def _file(file: Json, where: str, mark: CacheMark | None) -> File:
@@ -226,9 +226,3 @@ def _file(file: Json, where: str, mark: CacheMark | None) -> File:
     if source.mime.startswith("text/"):
         return File(Media(), name, media.decoded_text(source.data, where), cache=mark)
     return File(source, name, cache=mark)
-
-
-def _mark(part: Json) -> CacheMark | None:
-    """A cache mark in Anthropic's spelling, which clients of many gateways use, or in OpenAI's."""
-    mark = part.get("cache_control") or part.get("prompt_cache_breakpoint")
-    return CacheMark(string_of(mark.get("ttl"), "ttl")) if isinstance(mark, dict) else None

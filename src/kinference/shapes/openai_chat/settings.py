@@ -35,7 +35,7 @@ def _tools(body: Json) -> Iterator[Tool]:
         tool = object_of(value, where)
         if "input_schema" in tool:
             raise BadBody(f"{where}.input_schema: {MESSAGES}")
-        cache = CacheMark() if isinstance(tool.get("cache_control"), dict) else None
+        cache = mark_of(tool)
         match tool.get("type", "function"):
             case "function":
                 yield _function(tool.get("function"), f"{where}.function", cache)
@@ -128,3 +128,9 @@ def effort_of(value: object, where: str) -> Thinking | None:
     if effort is None:
         raise BadBody(f"{where}: unknown; give one of {', '.join(EFFORTS)}")
     return Thinking(effort)
+
+
+def mark_of(part: Json) -> CacheMark | None:
+    """A cache mark in Anthropic's spelling, which clients of many gateways use, or in OpenAI's. Raises BadBody."""
+    mark = part.get("cache_control") or part.get("prompt_cache_breakpoint")
+    return CacheMark(string_of(mark.get("ttl"), "ttl")) if isinstance(mark, dict) else None

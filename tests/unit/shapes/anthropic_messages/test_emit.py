@@ -4,7 +4,6 @@ import pytest
 
 from kinference.shapes.anthropic_messages.emit import emit_request
 from kinference.shapes.ir import (
-    CacheMark,
     Effort,
     File,
     Media,
@@ -119,12 +118,6 @@ def test_settings_under_messages_names() -> None:
 def test_a_beginning_of_the_answer_loses_its_trailing_white_space() -> None:
     body = chat_to_messages(messages=[*HI, {"role": "assistant", "content": "So: "}])
     assert body["messages"][-1]["content"] == [{"type": "text", "text": "So:"}]
-
-
-def test_only_the_last_marks_are_kept() -> None:
-    marked = tuple(Turn(Role.USER, (Text(str(n), CacheMark("1h")),)) for n in range(6))
-    content = emit_request(Request(turns=marked, max_tokens=1))["messages"][0]["content"]
-    assert [part.get("cache_control") for part in content] == [None, None, *[{"type": "ephemeral", "ttl": "1h"}] * 4]
 
 
 def test_e14_arguments_go_out_digit_for_digit() -> None:

@@ -1,0 +1,48 @@
+from typing import Any
+
+import pytest
+
+from kinference.shapes.ir import CacheMark, Request, Role, Text, Tool, ToolResult, Turn
+from kinference.shapes.marks import last_marks
+from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import CHAT, CONVERSE, GEMINI, MESSAGES, sent, warnings
+
+MARK = CacheMark("1h")
+
+
+def test_the_last_marks_are_kept_in_the_order_of_the_prompt() -> None:
+    result = ToolResult("c", (Text("r", MARK), Text("s")), cache=MARK)
+    request = Request(
+        turns=(Turn(Role.USER, (result, Text("t", MARK))),), system=(Text("s", MARK),), tools=(Tool("f", cache=MARK),)
+    )
+    fewer, had = last_marks(request)
+    assert had == 5
+    assert (fewer.tools[0].cache, fewer.system, fewer.turns) == (None, request.system, request.turns)
+    assert last_marks(fewer) == (fewer, 4)
+    assert last_marks(fewer)[0] is fewer
+
+
+def marked(count: int) -> Any:
+    mark = {"type": "ephemeral", "ttl": "1h"}
+    texts = [{"type": "text", "text": str(n), "cache_control": mark} for n in range(count - 1)]
+    tool = {"name": "f", "input_schema": {"type": "object"}, "cache_control": mark}
+    return {"model": "m", "max_tokens": 9, "tools": [tool], "messages": [{"role": "user", "content": texts}]}
+
+
+@pytest.mark.parametrize("destination", [MESSAGES, CONVERSE])
+def test_marks_that_are_too_many_are_told(destination: Api) -> None:
+    assert warnings(marked(6), MESSAGES, destination) == "clamped=text.cache_control:6->4"
+    assert warnings(marked(4), MESSAGES, destination) == ""
+    assert warnings(marked(6), MESSAGES, GEMINI) == ""
+
+
+def test_a_tools_mark_keeps_its_time() -> None:
+    (tool,) = sent(marked(2), MESSAGES, MESSAGES)["tools"]
+    assert tool["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+    assert sent(marked(2), MESSAGES, CONVERSE)["toolConfig"]["tools"][1] == {
+        "cachePoint": {"type": "default", "ttl": "1h"}
+    }
+    chat = {"type": "function", "function": {"name": "f"}, "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "tools": [chat]}
+    (tool,) = sent(body, CHAT, MESSAGES)["tools"]
+    assert tool["cache_control"]["ttl"] == "1h"
