@@ -46,3 +46,9 @@ class TenantPolicy:
             "What an hour of waiting is worth to them: expected_latency weighs prices by it; absent: no price counts."
         ),
     )
+    own_prefixes: bool = field(
+        default=False,
+        metadata=about(
+            "Whether each of them shares no cached prefix with another tenant: engines get a cache_salt of its own."
+        ),
+    )

@@ -107,6 +107,11 @@ class Router:
         weighing = self._choose(request, rule, shortlist, now, known)
         return weighing if account is None else self._within_limits(replace(weighing, account=account), now)
 
+    def keeps_prefixes_apart(self, tenant: str) -> bool:
+        """Whether a tenant's prompts share no cached prefix with another's."""
+        rule = self._rulebook.tenant_rule(tenant)
+        return rule is not None and rule.own_prefixes
+
     def commit(self, weighing: Weighing, now: Seconds) -> Decision:
         """Count the choice in flight and in the index: from here on the next decision sees it.
 

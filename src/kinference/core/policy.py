@@ -53,6 +53,8 @@ class TenantRule:
     limits: Limits | None = None
     usd_per_hour: float | None = None
     """What an hour of waiting is worth to them; None: what a destination costs does not count."""
+    own_prefixes: bool = False
+    """Whether engines share no cached prefix between each of them and any other tenant."""
 
     @property
     def minds_money(self) -> bool:

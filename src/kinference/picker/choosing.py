@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, TypeAlias
 
 import msgspec
@@ -24,6 +25,7 @@ from kinference.shapes.translate import reaches
 from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
 
 REASON_MAX_CHARS: Final = 512
+SALT_BYTES: Final = 16
 NO_TICKET: Final = ResponseId(0)
 
 
@@ -109,8 +111,15 @@ def _choose(router: Router, admit: Admit, arguments: PickArguments, body: bytes,
         parsed = parse(body, arguments.request_path)
     except BadBody as error:
         return Chosen(Decision(Outcome.BAD_REQUEST, str(error)), _readable_model(body))
+    if router.keeps_prefixes_apart(arguments.tenant):
+        parsed = msgspec.structs.replace(parsed, salt=_salt_of(arguments.tenant, parsed.salt), has_own_salt=False)
     open_to = reaches(parsed.api, parsed.needs) if arguments.translates else frozenset()
     return Pending(router, admit, arguments, body, parsed, open_to).proceed(now)
+
+
+def _salt_of(tenant: str, salt: str) -> str:
+    """What sets a tenant's prompts apart: no other tenant can ask for it, whatever salt it gives."""
+    return blake2b(f"{tenant}\0{salt}".encode("utf-8", "surrogatepass"), digest_size=SALT_BYTES).hexdigest()
 
 
 def _of_shape(choice: EndpointChoice | BackendChoice, client: Api) -> frozenset[Api]:

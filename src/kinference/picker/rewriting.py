@@ -8,7 +8,7 @@ from kinference.shapes.counting import count_path, count_request, is_count
 from kinference.shapes.detect import Parsed
 from kinference.shapes.foreign_thoughts import without_foreign_thoughts
 from kinference.shapes.hosts import hosted
-from kinference.shapes.patch import replace_model
+from kinference.shapes.patch import replace_model, set_member
 from kinference.shapes.paths import filled, path_to
 from kinference.shapes.translate import Way, emit, plan
 from kinference.vocabulary import Api
@@ -28,8 +28,8 @@ def rewrite(body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice,
     if isinstance(choice, EndpointChoice):
         api = parsed.api.at_engines
         if api is parsed.api:
-            return Rewritten(_patched(body, parsed, choice))
-        return Rewritten(_translated(body, parsed, api, choice.model, arguments))
+            return Rewritten(_salted(_patched(body, parsed, choice), body, parsed))
+        return Rewritten(_salted(_translated(body, parsed, api, choice.model, arguments), body, parsed))
     path = _path(choice, parsed)
     if not choice.api.speaks(parsed.api):
         return Rewritten(_translated(body, parsed, choice.api, choice.model, arguments), path)
@@ -65,6 +65,13 @@ def _patched(body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice
     named = body if is_named else replace_model(body, choice.model)
     final = without_foreign_thoughts(named, parsed.api, at_provider=isinstance(choice, BackendChoice))
     return None if final is body else final
+
+
+def _salted(made: bytes | None, body: bytes, parsed: Parsed) -> bytes | None:
+    """What sets a tenant's prompts apart is told to the engine, who keeps their prefixes apart by it."""
+    if parsed.has_own_salt or parsed.api is Api.OPENAI_EMBEDDINGS:
+        return made
+    return set_member(body if made is None else made, "cache_salt", parsed.salt)
 
 
 def _translated(body: bytes, parsed: Parsed, api: Api, model: str, arguments: PickArguments) -> bytes:

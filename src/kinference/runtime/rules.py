@@ -144,7 +144,9 @@ def _destination(target: ConfiguredTarget) -> tuple[TargetKind, ObjectRef]:
 
 def _tenant_rule(rule: TenantPolicy) -> TenantRule:
     limits = None if rule.limits is None else _limits(rule.limits)
-    return TenantRule(rule.tenants, rule.models, rule.classes, rule.destinations, limits, rule.usd_per_hour)
+    return TenantRule(
+        rule.tenants, rule.models, rule.classes, rule.destinations, limits, rule.usd_per_hour, rule.own_prefixes
+    )
 
 
 def has_budgets(config: Config) -> bool:

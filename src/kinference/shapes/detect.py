@@ -33,6 +33,8 @@ class Parsed(msgspec.Struct, frozen=True):
     session: str
     salt: str
     usage: StreamUsage = StreamUsage.SETTLED
+    has_own_salt: bool = True
+    """The salt is the client's own, in its body; else it has to be put there."""
 
 
 class _StreamOptions(msgspec.Struct):

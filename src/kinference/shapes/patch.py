@@ -29,6 +29,13 @@ def replace_member(body: bytes, key: str, member: bytes) -> bytes:
     return splice(body, [(one, member) for one in whole])
 
 
+def set_member(body: bytes, key: str, value: str) -> bytes:
+    """Give a member that is a string, whatever there was. Raises BadBody for no JSON object."""
+    found, written = list(members(body)), msgspec.json.encode(value)
+    own = [(member, written) for member in found if member.key == key]
+    return splice(body, own) if own else _insert(body, b'"%b":%b' % (key.encode(), written), is_empty=not found)
+
+
 def add_include_usage(body: bytes) -> bytes:
     """As `set_include_usage`, for a body that is known to have members and no `stream_options` among them."""
     return _insert(body, _STREAM_OPTIONS, is_empty=False)

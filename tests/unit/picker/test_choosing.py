@@ -1,11 +1,12 @@
 import json
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from kinference.core.fleet import BackendSpec, Fleet
 from kinference.core.pick import Router
-from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind
+from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind, TenantRule
 from kinference.ids import Address, ObjectRef, StreamId
 from kinference.picker.choosing import Chosen, answer, choose
 from kinference.ports import LocalTarget, PickArguments, ProviderTarget
@@ -147,3 +148,16 @@ def test_a_broken_body_is_told_at_once(fleet: Fleet) -> None:
     router = translating(fleet, BackendSpec(CLAUDE, Api.ANTHROPIC_MESSAGES, {"gpt": "c"}))
     result = answer(translated(router, [{"type": "hologram"}]), 100)
     assert (result.outcome, result.reason[:28]) == (Outcome.BAD_REQUEST, "messages[0].content[0].type:")
+
+
+def test_j10_tenants_that_are_kept_apart_share_no_prefix_at_an_engine(fleet: Fleet, rules: RoutingRules) -> None:
+    router = Router(fleet, replace(rules, tenants=(TenantRule(("a", "b"), own_prefixes=True),)), Random(1))
+    body: dict[str, object] = {"model": "llama", "messages": MESSAGES}
+
+    def salt(tenant: str, own: str = "") -> str | None:
+        found = chosen(router, body | ({"cache_salt": own} if own else {}), tenant).patched
+        return None if found is None else json.loads(found)["cache_salt"]
+
+    assert salt("a") == salt("a") != salt("b")
+    assert len({salt("a"), salt("b"), salt("b", "x"), salt("b", str(salt("a")))}) == 4
+    assert salt("c") is None

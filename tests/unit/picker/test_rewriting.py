@@ -1,6 +1,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from kinference.core.decision import BackendChoice, EndpointChoice
@@ -96,3 +97,15 @@ def test_e10_a_thought_sealed_for_another_is_taken_out_of_a_body_that_stays_in_i
     ]
     engine = EndpointChoice(ObjectRef("default", "pool"), Address("10.0.0.1:8000"), "theirs", 1)
     assert rewritten(engine, raw, path) == Rewritten(None)
+
+
+def test_j10_an_engine_is_told_what_sets_a_tenants_prompts_apart_and_a_provider_is_not() -> None:
+    engine = EndpointChoice(ObjectRef("default", "pool"), Address("10.0.0.1:8000"), "m", 1)
+    for body, path in ((CHAT, CHAT_PATH), (GEMINI, GEMINI_PATH)):
+        parsed = msgspec.structs.replace(parse(body, path), salt="s", has_own_salt=False)
+        arguments = PickArguments(StreamId(1), "a")
+        assert loaded(rewrite(body, parsed, engine, arguments))["cache_salt"] == "s"
+        assert "cache_salt" not in loaded(rewrite(body, parsed, cloud(Api.OPENAI_CHAT), arguments))
+    embeddings, path = b'{"model":"m","input":"hi"}', "/v1/embeddings"
+    parsed = msgspec.structs.replace(parse(embeddings, path), salt="s", has_own_salt=False)
+    assert rewrite(embeddings, parsed, engine, PickArguments(StreamId(1), "a")) == Rewritten(None)

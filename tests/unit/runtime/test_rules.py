@@ -102,10 +102,12 @@ OPENAI = Url("https", "api.openai.com", 443, "/v1")
 
 def test_limits_and_the_price_of_time_come_along() -> None:
     limits = TenantLimits(Count(1), Count(2), Count(3), 4.5)
-    config = Config(tenants=(TenantPolicy(("a",), limits=limits, usd_per_hour=6.0), TenantPolicy(("b",))))
+    config = Config(
+        tenants=(TenantPolicy(("a",), limits=limits, usd_per_hour=6.0), TenantPolicy(("b",), own_prefixes=True))
+    )
     assert routing_rules(config).tenants == (
         TenantRule(("a",), limits=Limits(1, 2, 3, 4.5), usd_per_hour=6.0),
-        TenantRule(("b",)),
+        TenantRule(("b",), own_prefixes=True),
     )
     assert has_budgets(config)
     assert not has_budgets(Config(tenants=(TenantPolicy(("b",), limits=TenantLimits(concurrent=Count(1))),)))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kinference.shapes.patch import replace_model, set_include_usage
+from kinference.shapes.patch import replace_model, set_include_usage, set_member
 from kinference.shapes.scan import BadBody
 
 
@@ -75,3 +75,18 @@ def test_a_body_that_asks_for_usage_already_is_kept() -> None:
 def test_usage_cannot_be_asked_in_what_is_no_object() -> None:
     with pytest.raises(BadBody):
         set_include_usage(b"[]")
+
+
+@pytest.mark.parametrize(
+    ("body", "given"),
+    [
+        (b"{ }", b'{"cache_salt":"s" }'),
+        (b'{ "a":1.0e1}', b'{"cache_salt":"s", "a":1.0e1}'),
+        (
+            b'{"cache_salt" : null, "a":"cache_salt","cache_salt":"x"}',
+            b'{"cache_salt" : "s", "a":"cache_salt","cache_salt":"s"}',
+        ),
+    ],
+)
+def test_a_member_is_given_whatever_there_was(body: bytes, given: bytes) -> None:
+    assert set_member(body, "cache_salt", "s") == given
