@@ -294,7 +294,7 @@ async def test_a_connection_closed_before_any_answer_is_unreachable(upstream: Up
     assert len(told.requests) == 1
 
 
-async def test_a_kept_connection_that_died_is_replaced_by_a_fresh_one_once(upstream: Upstream) -> None:
+async def test_h14_a_kept_connection_that_died_is_replaced_by_a_fresh_one_once(upstream: Upstream) -> None:
     def bind(told: Peer) -> Script:
         async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
             await told.take(reader)

@@ -180,6 +180,6 @@ def test_what_is_shown_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("char", ["\n", "\r", "\0", "\x7f", "\x85", "\u2028", "\ud800"])
-def test_control_characters_are_not_clean(char: str) -> None:
+def test_j7_control_characters_are_not_clean(char: str) -> None:
     assert is_clean("naïve 模型")
     assert not is_clean(f"a{char}b")

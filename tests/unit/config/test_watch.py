@@ -27,7 +27,7 @@ def test_a_good_file_is_taken_over(tmp_path: Path) -> None:
     assert source.current is fresh
 
 
-def test_a_bad_file_keeps_the_old_configuration_and_tells_every_problem(
+def test_h17_a_bad_file_keeps_the_old_configuration_and_tells_every_problem(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "kinference.yaml"
@@ -40,7 +40,7 @@ def test_a_bad_file_keeps_the_old_configuration_and_tells_every_problem(
     assert "line 1: routing.sed: no such key; did you mean 'seed'?" in errors[0]
 
 
-def test_a_file_that_vanished_keeps_the_old_configuration(tmp_path: Path) -> None:
+def test_h17_a_file_that_vanished_keeps_the_old_configuration(tmp_path: Path) -> None:
     source = reloader(tmp_path / "kinference.yaml")
     (tmp_path / "kinference.yaml").unlink()
     assert source.reload() is None

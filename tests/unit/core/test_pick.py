@@ -233,7 +233,21 @@ def test_reasons_are_short_whatever_the_client_calls_things() -> None:
         assert "\n" not in refused.reason
 
 
-def test_when_all_are_ejected_ejection_is_ignored() -> None:
+def test_h4_the_very_next_pick_avoids_whoever_was_just_ejected() -> None:
+    router = router_of(fleet_of(2))
+    failing = local(router.decide(prompt(0), 0.0)).address
+    for number in range(1, 100):
+        decision = router.decide(prompt(number), 0.0)
+        if local(decision).address == failing:
+            router.first_token(decision.reservation, 1.0, 503, 0.0)
+            router.abort(decision.reservation, AbortReason.UNSPECIFIED, 0.0)
+        if "open" in {one.circuit for one in router.snapshot(0.0)}:
+            break
+    assert [one.circuit for one in router.snapshot(0.0)].count("open") == 1
+    assert failing not in {local(router.decide(prompt(number), 0.0)).address for number in range(100, 120)}
+
+
+def test_h7_when_all_are_ejected_ejection_is_ignored() -> None:
     router = router_of(fleet_of(2))
     for number in range(12):
         decision = router.decide(prompt(number), 0.0)

@@ -38,10 +38,14 @@ def test_i12_a_path_follows_its_base_with_one_slash_and_one_version(prefix: str,
     assert join_path(prefix, path) == joined
 
 
-def test_an_engine_is_reached_under_its_prefix_with_the_clients_path_and_query() -> None:
-    leg = leg_to(LocalTarget(ENGINE), inbound("/v1/messages", "beta=a+b%2Fc"), knowing())
+def test_i13_an_engine_is_reached_under_its_prefix_with_the_clients_path_and_query() -> None:
+    leg = leg_to(LocalTarget(ENGINE), inbound("/v1/messages", "page=a%2Bb%2Fc%3D%26d&beta=a+b"), knowing())
     assert leg is not None
-    assert (leg.name, leg.origin, leg.target) == (ENGINE, "http://10.0.0.1:8000", "/engine/v1/messages?beta=a+b%2Fc")
+    assert (leg.name, leg.origin, leg.target) == (
+        ENGINE,
+        "http://10.0.0.1:8000",
+        "/engine/v1/messages?page=a%2Bb%2Fc%3D%26d&beta=a+b",
+    )
     assert not leg.is_provider
 
 

@@ -359,7 +359,7 @@ def test_a_limited_tenants_place_is_free_again_however_its_request_ends(
     assert pick(desk).outcome is Outcome.OK
 
 
-def test_tokens_used_beyond_the_limit_refuse_the_next_and_say_for_how_long(desk: Desk, router: Router) -> None:
+def test_g12_tokens_used_beyond_the_limit_refuse_the_next_and_say_for_how_long(desk: Desk, router: Router) -> None:
     router.reconfigure(LIMITED)
     first = pick(desk)
     desk.final_token(FinalTokenReport(first.response_id, "llama", 600, 150))  # 750 of 500 a minute

@@ -92,7 +92,22 @@ async def test_a_new_configuration_is_in_force_at_once() -> None:
         assert service.in_flight() == {}
 
 
-async def test_a_new_configuration_that_cannot_be_used_changes_nothing() -> None:
+async def test_h17_a_request_under_way_keeps_the_engine_that_a_new_configuration_drops() -> None:
+    async with serve_engine(EngineOptions(("m",), speed=20.0, output_tokens=40)) as engine:
+        served = replace(from_engines([f"http://127.0.0.1:{engine.port}"]), listen=FREE.listen)
+        async with running(served) as service:
+            await service.settled()
+            client = AsyncAnthropic(base_url=f"http://127.0.0.1:{service.ports.gateway}", api_key="any", max_retries=0)
+            asked: list[MessageParam] = [{"role": "user", "content": "hi"}]
+            async with client, client.messages.stream(model="m", max_tokens=40, messages=asked) as stream:
+                await anext(aiter(stream.text_stream))
+                service.apply(FREE)
+                answer = await stream.get_final_message()
+            assert (answer.stop_reason, answer.usage.output_tokens) == ("max_tokens", 40)
+            assert await chat_status(service.ports.gateway) == 404
+
+
+async def test_h17_a_new_configuration_that_cannot_be_used_changes_nothing() -> None:
     async with running(NOWHERE) as service:
         with pytest.raises(ConfigError, match="round_robin"):
             service.apply(replace(FREE, routing=Routing("round_robbin")))

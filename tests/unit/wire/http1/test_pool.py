@@ -41,7 +41,7 @@ def test_one_that_has_closed_meanwhile_is_passed_over() -> None:
     assert taken(pool, 1) == [good]
 
 
-def test_what_cannot_be_kept_is_not_and_what_is_kept_has_its_time() -> None:
+def test_h14_what_cannot_be_kept_is_not_and_what_is_kept_has_its_time() -> None:
     bad, good = FakeLink(is_open=False), FakeLink()
     assert len(pool_of(bad, good)) == 1
     assert good.idle == IDLE_MAX < 5

@@ -128,7 +128,7 @@ SMUGGLED = b"\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nhost: h\r\n\r\n"
         pytest.param(b"host: other\r\n", id="second host"),
     ],
 )
-def test_a_framing_that_two_readers_may_read_differently_is_refused(fields: bytes) -> None:
+def test_i10_a_framing_that_two_readers_may_read_differently_is_refused(fields: bytes) -> None:
     events = read(POST + fields + SMUGGLED)
     assert [type(event) for event in events] == [Malformed]
 
