@@ -16,9 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import uvloop
 from h2.config import H2Configuration
@@ -105,14 +106,16 @@ def resident_mb(pid: int) -> float:
 
 
 @asynccontextmanager
-async def router(engine_port: int) -> AsyncIterator[tuple[int, dict[str, int]]]:
-    """`kinference serve`: its process and ports."""
+async def router(
+    engine_port: int, more: Mapping[str, str] = MappingProxyType({})
+) -> AsyncIterator[tuple[int, dict[str, int]]]:
+    """`kinference serve`: its process and ports. `more` are variables of its environment."""
     with tempfile.TemporaryDirectory() as folder:
         ports = Path(folder, "ports.json")
         listen = {f"KINFERENCE_LISTEN_{plane}": "127.0.0.1:0" for plane in ("PICKER", "GATEWAY", "ADMIN")}
         command = [str(Path(sys.executable).with_name("kinference")), "serve", "--log-level", "warning"]
         command += ["--ports-file", str(ports), "--engine", f"http://127.0.0.1:{engine_port}"]
-        process = subprocess.Popen(command, env=os.environ | listen, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(command, env={**os.environ, **listen, **more}, stdout=subprocess.DEVNULL)
         try:
             while not ports.exists() or not ports.read_text():
                 await asyncio.sleep(0.1)

@@ -5,6 +5,7 @@ import gc
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -22,6 +23,7 @@ from kinference.observe.metrics import Metrics
 from kinference.picker.bodies import TOMBSTONES_LATE
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
+from kinference.picker.tickets import Ticket
 from kinference.picker.timer import ReclaimTimer
 from kinference.picker.trim import trim
 from kinference.ports import PickArguments, PickResult
@@ -167,6 +169,32 @@ async def test_what_callers_abandon_over_sockets_is_reclaimed_with_no_call_made(
             await connection.read_until(lambda: False, 0.2)
             assert server.desk.buffered_bytes > 100 * 1000
             await server.wait_until_idle()
+
+
+async def test_a_pull_that_is_cut_leaves_nothing_for_the_collector_which_may_be_long_in_coming() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        async with served(ROOMY) as server, open_channel(server.target) as channel:
+            client = Client(channel, server.target, Issued())
+            async with raw_connection(server.target, window=100) as connection:
+                for _ in range(10):
+                    picked = await client.push_and_pick(LONG_BODY)
+                    stream = connection.call("PullBody")
+                    connection.send(stream, framed(encode({1: picked.response_id})), end=True)
+                    answer = connection.answer(stream)
+                    await connection.read_until(partial(bool, answer.data), 5.0)
+                    assert tickets_in_memory() == 1
+                    await client.abort(picked.response_id)
+                    assert (await connection.finished(stream)).reset
+                await server.wait_until_idle()
+            assert tickets_in_memory() == 0
+    finally:
+        gc.enable()
+
+
+def tickets_in_memory() -> int:
+    return sum(isinstance(each, Ticket) for each in gc.get_objects())
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)

@@ -93,9 +93,8 @@ class PickerMethods:
                 await call.send(pb.BodyChunk(chunk=piece).SerializeToString())
                 self._desk.piece_sent(ticket)
         except ClientGone:
-            if ticket.failure is None:
-                raise
-            raise ticket.failure from None
+            self._desk.next_piece(ticket)  # raises why, where it was cut from our side
+            raise
         finally:
             self._desk.end_pull(ticket)
 

@@ -12,6 +12,7 @@ A pull may outlive its ticket: a final report does not cut the last bytes short.
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from enum import auto
 from itertools import islice
@@ -60,7 +61,9 @@ class Ticket(msgspec.Struct, eq=False):
     dispatched: bool = False
     live: bool = True
     failure: KinferenceError | None = None
-    """Why a running pull was cut, for its carrier to tell."""
+    """Why a running pull was cut, for its carrier to tell. It is raised as a copy: what has been raised holds the
+    frames that it passed, and with them this ticket and the piece that was being sent, until the collector comes.
+    """
     wake: Callable[[], None] | None = None
     """Told when a running pull was cut: its carrier may be waiting for a reader that takes nothing."""
 
@@ -134,13 +137,13 @@ class Tickets:
     def next_piece(self, ticket: Ticket) -> bytes | None:
         """The piece to send; None when all were sent. Raises when the pull was cut."""
         if ticket.failure is not None:
-            raise ticket.failure
+            raise copy(ticket.failure)
         return ticket.pieces[0] if ticket.pieces else None
 
     def piece_sent(self, ticket: Ticket, now: Seconds) -> None:
         """The piece in front was taken: its bytes are no longer ours, and the pull is not stalled."""
         if ticket.failure is not None:
-            raise ticket.failure
+            raise copy(ticket.failure)
         sent = len(ticket.pieces.popleft())
         ticket.bytes_left -= sent
         self._account.release(sent)

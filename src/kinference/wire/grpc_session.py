@@ -264,6 +264,7 @@ class GrpcSession(Http2Session[CallHead]):
 
     def _forget(self, call: GrpcCall) -> None:
         del self._calls[call.stream_id]
+        call.failure = None  # what was raised holds the frames that it passed, and they the call
         if call.deadline is not None:
             call.deadline.cancel()
         if call.method.is_counted:

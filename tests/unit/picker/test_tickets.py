@@ -189,3 +189,13 @@ def test_cutting_a_pull_that_does_not_run_changes_nothing() -> None:
     ticket = rack.pulled()
     rack.tickets.cut_pull(ticket, UnknownId("too late"), 0.0)
     assert ticket.failure is None
+
+
+def test_a_ticket_keeps_no_frame_of_those_who_were_told_that_it_was_cut() -> None:
+    rack = Rack()
+    ticket = rack.claim(rack.open(b"ab", b"c"))
+    rack.tickets.cut_pull(ticket, UnknownId("aborted"), 0.0)
+    with pytest.raises(UnknownId, match="aborted"):
+        rack.tickets.next_piece(ticket)
+    assert ticket.failure is not None
+    assert ticket.failure.__traceback__ is None
