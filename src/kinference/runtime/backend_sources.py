@@ -1,17 +1,25 @@
 """The two ways to the control plane: its records in the same process, or its bundle from another."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+from urllib.parse import urlsplit
 
 from kinference.config.schema import Backend
 from kinference.control.bundle import Bundle
-from kinference.control.catalogue import Catalogue
-from kinference.control.errors import StoreFailed, Unmet
+from kinference.control.catalogue import Catalogue, Provider
+from kinference.control.errors import Missing, StoreFailed, Unmet
 from kinference.control.routes import Routes
 from kinference.errors import InvalidArgument
 from kinference.runtime.followed_backends import Gone, Place, Resolver, Unresolved
 from kinference.sandbox.polling import FetchedBundle, NoBundle
+from kinference.shapes.hosts import region_of
 from kinference.vocabulary import Api
+
+_UNSIGNED: Final = (
+    "leads to Amazon Bedrock, whose credentials no bundle carries: write base_url with aws or api_key at the backend, "
+    "run the gateway with the control plane in one process, or set BEDROCK_BASE_URL to a bridge that signs"
+)
 
 
 class RecordSource:
@@ -30,7 +38,7 @@ class RecordSource:
 
         async def resolve(backend: Backend) -> Place:
             if backend.route is not None:
-                return _in_bundle(bundle, backend.route)
+                return await self._by_route(backend, bundle, providers)
             provider = providers.get(backend.provider or "")
             if provider is None:
                 raise Unresolved("there is no such record; create it with: kinference provider create")
@@ -44,6 +52,26 @@ class RecordSource:
             return Place(found.base_url, found.api_key)
 
         return resolve
+
+    async def _by_route(self, backend: Backend, bundle: Bundle, providers: Mapping[str, Provider]) -> Place:
+        """As the bundle has it; what signs for Bedrock is in no bundle, and here it need not leave the process."""
+        assert backend.route is not None, "asked for where it follows one"
+        place = _in_bundle(bundle, backend.route)
+        if backend.api is not Api.BEDROCK_CONVERSE:
+            return place
+        try:
+            route = await self._routes.get(backend.route, allows_extra=True)
+            aws = await self._routes.resolved_aws(providers[route.provider_name])
+        except (InvalidArgument, Unmet, Missing, StoreFailed, KeyError) as error:
+            if _is_amazons(place):
+                raise Unresolved(str(error)) from error
+            return place  # a bridge that signs needs nothing
+        return Place(aws.base_url, aws.bearer, aws.keys)
+
+
+def _is_amazons(place: Place) -> bool:
+    """Whether a place is Amazon Bedrock itself, which takes nothing without a credential."""
+    return bool(region_of(urlsplit(place.base_url).hostname or "")) and not place.api_key
 
 
 def _in_bundle(bundle: Bundle, name: str) -> Place:
@@ -76,6 +104,8 @@ class BundleSource:
             place = places.get(backend.route)
             if place is None:
                 raise Gone(f"route '{backend.route}' is not in the bundle that this process is given")
+            if backend.api is Api.BEDROCK_CONVERSE and _is_amazons(place):
+                raise Unresolved(f"route '{backend.route}' {_UNSIGNED}")
             return place
 
         return resolve

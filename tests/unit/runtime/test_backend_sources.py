@@ -93,3 +93,50 @@ async def test_records_do_not_leave_the_process_that_keeps_them() -> None:
         await resolve(BY_RECORD)
     with pytest.raises(Unresolved, match="route 'claude' is not in the bundle"):
         await resolve(BACKEND)
+
+
+BY_ROUTE = Backend(Name("cloud"), Api.BEDROCK_CONVERSE, {"m": "n"}, route=Name("nova"))
+AWS = "https://bedrock-runtime.us-east-1.amazonaws.com"
+KEYS = {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "secret"}
+
+
+@pytest.mark.parametrize(
+    ("credentials", "base_url", "signs"),
+    [
+        (KEYS, AWS, True),
+        (KEYS, "https://bridge.test", False),
+        ({}, "https://bridge.test", False),
+        ({}, AWS, None),
+    ],
+)
+async def test_a_route_to_bedrock_is_signed_where_the_record_is_in_the_same_process(
+    control: Control, caplog: pytest.LogCaptureFixture, credentials: dict[str, str], base_url: str, signs: bool | None
+) -> None:
+    control.backends.configure(Config(backends=(BY_ROUTE,)))
+    given = credentials or {"unused": "x"}
+    record = ProviderChange("aws-bedrock", given, config={"BEDROCK_BASE_URL": base_url})
+    await control.registry.create("p", record, "test")
+    await control.routes.set(RouteRequest("nova", "p", "n", no_verify=True, allows_extra=True), "test")
+    await control.backends.refresh()
+    found = control.backends.get(REF)
+    if signs is None:
+        assert found is None
+        assert "AWS_BEARER_TOKEN_BEDROCK" in vars(caplog.records[-1])["reason"]
+    else:
+        assert found is not None
+        assert (found.base_url, found.api_key, found.aws is not None) == (base_url, "", signs)
+
+
+async def test_a_bundle_leads_to_bedrock_by_a_bridge_alone() -> None:
+    def route(base_url: str) -> SandboxRoute:
+        return SandboxRoute("nova", base_url, ("aws_bedrock_invoke",), "", "n", "aws-bedrock")
+
+    bundles = [FetchedBundle("1", (route("https://bridge.test"),)), FetchedBundle("2", (route(AWS),))]
+
+    async def fetch() -> FetchedBundle:
+        return bundles.pop()
+
+    source = BundleSource(fetch)
+    with pytest.raises(Unresolved, match="write base_url with aws or api_key"):
+        await (await source.read())(BY_ROUTE)
+    assert (await (await source.read())(BY_ROUTE)).base_url == "https://bridge.test"
