@@ -234,9 +234,9 @@ class Admission:
 
     def _soonest(self, line: WaitingLine, now: Seconds) -> Seconds:
         """When the first destination can begin with a prompt, as far as can be told now."""
+        within_ms = self._rules.start_within_ms
         usable = [(one.load, rates) for one, rates in line.places.values() if one.is_usable(now)]
-        soonest_ms = min((_ready_ms(*place, now) for place in usable), default=0.0)
-        return now + max(0.0, soonest_ms - self._rules.start_within_ms) / 1e3
+        return now + min((_room_in_ms(load, rates, within_ms, now) for load, rates in usable), default=0.0) / 1e3
 
     # --- who waits -------------------------------------------------------------------------------
 
@@ -319,6 +319,19 @@ def _ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
 def _told(decision: Decision, why: str) -> Decision:
     """How it came about, too. What a refusal begins with says of which kind it is, so that one stays as it is."""
     return decision if decision.choice is None else replace(decision, reason=f"{why}; {decision.reason}")
+
+
+def _room_in_ms(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) -> Milliseconds:
+    """How long until it could begin with one more prompt within so much time, if nobody tells anything before."""
+    beyond_ms = _ready_ms(load, rates, now) - within_ms
+    if beyond_ms <= 0.0 or load.foreign_tokens:
+        return max(0.0, beyond_ms)
+    slope = rates.line.ms_per_token
+    within_ms *= max(load.requests, 1) / load.believed if load.doubted else 1.0
+    room_in_ms = load.ms_until_done(slope * load.prefill_tokens - within_ms, slope, now)
+    if rates.typical.samples == 0 and not load.waiting:
+        room_in_ms = min(room_in_ms, load.ms_until_silent(slope, now))
+    return room_in_ms
 
 
 def _may_pass(refusal: Decision) -> bool:

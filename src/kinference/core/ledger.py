@@ -94,10 +94,24 @@ class Load:
             return min(max(gone, 0.0), whole)
         return min(ms_per_token * self.prefill_tokens, max(whole, gone - SILENCE * whole - SILENCE_MS))
 
+    def ms_until_done(self, wanted_ms: Milliseconds, ms_per_token: float, now: Seconds) -> Milliseconds:
+        """How long until `done_ms` has come to so much by the passing of time alone; infinite where it does not."""
+        if wanted_ms <= 0.0:
+            return 0.0
+        whole = ms_per_token * self.first_prompt
+        if wanted_ms > whole:
+            if self.waiting or not self.prompts:
+                return UNLIMITED
+            wanted_ms += SILENCE * whole + SILENCE_MS
+        return max(0.0, wanted_ms - (now - self.begun_at) * 1e3)
+
     def is_silent(self, ms_per_token: float, now: Seconds) -> bool:
         """Whether the first of our prompts is so overdue that nobody seems to report."""
-        overdue_ms = SILENCE * ms_per_token * self.first_prompt + SILENCE_MS
-        return bool(self.prompts) and (now - self.begun_at) * 1e3 > overdue_ms
+        return bool(self.prompts) and self.ms_until_silent(ms_per_token, now) < 0.0
+
+    def ms_until_silent(self, ms_per_token: float, now: Seconds) -> Milliseconds:
+        """How long until that is so; negative when it is."""
+        return SILENCE * ms_per_token * self.first_prompt + SILENCE_MS - (now - self.begun_at) * 1e3
 
     def observe(self, seen: Observation, typical_tokens: float) -> None:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""

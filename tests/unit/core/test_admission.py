@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from kinference.core.admission import OVERDUE_MAX, Admission
+from kinference.core.admission import LOOK_S, OVERDUE_MAX, Admission
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
 from kinference.core.pick import Router
@@ -391,3 +391,15 @@ def test_who_waits_goes_at_once_when_nobody_is_to_wait_any_more() -> None:
     assert [waiting for waiting, _ in released] == held
     assert all(decision.choice is not None for _, decision in released)
     assert (len(world.admission), world.admission.deadline(0.0)) == (0, None)
+
+
+def test_nobody_looks_again_each_moment_for_a_report_that_is_late() -> None:
+    """The first prompt must be computed by now, and nothing but its report makes room for the next one."""
+    world = World()
+    world.go(chat("a"))
+    world.hold(chat("b"), 0.0)
+    [_] = world.released(0.8)
+    world.hold(chat("c"), 0.8)
+    world.fleet.observe(POOL, Address("h0:1"), Observation(1.5, waiting=1, running=1))
+    assert world.released(1.5) == []
+    assert world.admission.deadline(1.5) == 1.5 + LOOK_S

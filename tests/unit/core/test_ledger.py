@@ -180,3 +180,32 @@ def test_callers_who_never_report_do_not_leave_an_engine_busy_for_ever() -> None
     assert load.done_ms(1.0, 1.0) == pytest.approx(100.0)
     assert load.done_ms(1.0, 1.6) == pytest.approx(200.0)
     assert load.done_ms(1.0, 10.0) == pytest.approx(300.0)
+
+
+@pytest.mark.parametrize("waiting", [0, 3])
+@pytest.mark.parametrize("wanted_ms", [-1.0, 0.0, 40.0, 100.0, 100.1, 250.0, 300.0])
+@pytest.mark.parametrize("now", [0.0, 0.03, 0.2, 1.45, 5.0])
+def test_when_prompts_are_taken_for_done_is_known_before(wanted_ms: float, waiting: int, now: float) -> None:
+    ledger, load = Ledger(), Load()
+    for _ in range(3):
+        ledger.reserve(load, CLAIM, 0.0)
+    load.waiting = waiting
+    in_ms = load.ms_until_done(wanted_ms, 1.0, now)
+    if in_ms == UNLIMITED:
+        assert load.done_ms(1.0, 1e6) < wanted_ms, "no time is enough"
+    else:
+        assert load.done_ms(1.0, now + in_ms / 1e3 + 1e-9) >= wanted_ms
+    if 0.0 < in_ms < UNLIMITED:
+        assert load.done_ms(1.0, now + in_ms / 1e3 - 1e-6) < wanted_ms
+
+
+def test_where_nothing_is_sent_nothing_will_be_done() -> None:
+    assert Load().ms_until_done(1.0, 1.0, 0.0) == UNLIMITED
+    assert not Load().is_silent(1.0, 1e6)
+
+
+def test_when_a_caller_is_silent_is_known_before() -> None:
+    ledger, load = Ledger(), Load()
+    ledger.reserve(load, CLAIM, 0.0)
+    in_s = load.ms_until_silent(1.0, 0.5) / 1e3
+    assert [load.is_silent(1.0, 0.5 + in_s + late) for late in (-1e-6, 1e-6)] == [False, True]

@@ -26,6 +26,11 @@ HELD = -1
 class Dispatcher(Protocol):
     """Sends jobs to engines, and is told what a router would be told, when it would be."""
 
+    @property
+    def holds(self) -> bool:
+        """Whether any job waits to be released."""
+        ...
+
     def send(self, job: Job, now: Seconds) -> int | None:
         """The engine for a job, HELD to let it wait, None to refuse it."""
         ...
@@ -69,6 +74,10 @@ class CoreDispatcher:
         self._router = Router(self._fleet, rules, Random(seed))
         self._admission = Admission(self._router, admission)
         self._held: dict[int, Job] = {}
+
+    @property
+    def holds(self) -> bool:
+        return bool(self._held)
 
     def send(self, job: Job, now: Seconds) -> int | None:
         admitted = self._admission.admit(_request(job), now)
@@ -133,6 +142,10 @@ class Clairvoyant:
     def __init__(self, engines: Sequence[LeapingEngine]) -> None:
         self._engines = engines
         self._alive = [True] * len(engines)
+
+    @property
+    def holds(self) -> bool:
+        return False
 
     def send(self, job: Job, now: Seconds) -> int | None:
         alive = [place for place, is_alive in enumerate(self._alive) if is_alive]

@@ -86,10 +86,12 @@ class ClusterRun:
         coming = iter(jobs)
         self._await_next(coming)
         now = 0.0
+        events, dispatcher = self._events, self._dispatcher
         while self._left:
-            now, _, happen = heapq.heappop(self._events)
+            now, _, happen = heapq.heappop(events)
             happen(now)
-            self._release(now)
+            if dispatcher.holds:
+                self._release(now)
         return Played(jobs, self._gaps, now)
 
     def _at(self, time: Seconds, happen: Callable[[Seconds], None]) -> None:
@@ -121,9 +123,10 @@ class ClusterRun:
             self._looks_at = looks_at
             self._at(looks_at, self._look_again)
 
-    def _look_again(self, _now: Seconds) -> None:
-        """What follows each event does it."""
-        self._looks_at = inf
+    def _look_again(self, now: Seconds) -> None:
+        """What follows each event does it. One that has been overtaken by an earlier one asks for no other."""
+        if now == self._looks_at:
+            self._looks_at = inf
 
     def _enter(self, job: Job, place: int | None, now: Seconds) -> None:
         if place is None:

@@ -54,3 +54,12 @@ def test_an_only_engine_that_dies_for_a_while_takes_those_that_are_held_for_it_n
     lost = [job for job in played.jobs if job.finished_at is None]
     assert len(lost) < 20
     assert all(job.sent_at < 7.0 or job.sent_at > 24.0 for job in played.jobs), "its probe tells within two seconds"
+
+
+def test_who_is_held_costs_few_looks() -> None:
+    """Each look called for another one when it was overtaken: their number grew with the square of the run's length."""
+    crowd = [Arrival(number / 100, 4_000, 50, ()) for number in range(1_000)]
+    run = ClusterRun(FleetOptions((ENGINE,) * 2, "expected_latency"))
+    jobs = run.play(crowd).jobs
+    assert all(job.finished_at is not None for job in jobs)
+    assert next(run._order) < 40 * len(jobs)
