@@ -14,6 +14,10 @@ from kinference.wire.tls import ServerTls
 _LAST_WORDS: Seconds = 1.0
 """How long a client may take to fetch what was written before its connection is broken off."""
 
+_CANCEL_AGAIN: Seconds = 1.0
+"""How long a cancelled handler may take to clean up. One that goes on may have lost its cancellation to something that
+ended at the same moment, and is asked again."""
+
 
 class OwnHttpServer:
     """Listens, and calls the handler for each request."""
@@ -72,10 +76,10 @@ class OwnHttpServer:
         site = self._stop_listening()
         if site is None:
             return
-        for work in site.handlers:
-            work.cancel()
-        if site.handlers:
-            await asyncio.wait(site.handlers)
+        while site.handlers:
+            for work in site.handlers:
+                work.cancel()
+            await asyncio.wait(site.handlers, timeout=_CANCEL_AGAIN)
         for connection in tuple(site.connections):
             connection.close()
         await site.wait_empty(_LAST_WORDS)

@@ -71,3 +71,24 @@ async def test_a_server_stops_twice_without_harm_and_before_it_starts() -> None:
     await server.start("127.0.0.1", 0)
     await server.close()
     await server.close()
+
+
+async def test_a_handler_that_loses_its_cancellation_is_cancelled_again() -> None:
+    began, lost = asyncio.Event(), asyncio.Event()
+
+    async def handler(_: Exchange) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            lost.set()
+        await asyncio.Event().wait()
+
+    server = OwnHttpServer(handler, RealClock())
+    port = await server.start("127.0.0.1", 0)
+    async with connected(port) as (_, writer):
+        writer.write(GET)
+        await began.wait()
+        async with asyncio.timeout(10):
+            await server.close()
+    assert lost.is_set()
