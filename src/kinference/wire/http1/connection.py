@@ -30,6 +30,8 @@ _LINGER: Seconds = 2.0
 and the answer might be lost."""
 _FIRST_PROBE: Seconds = 0.02
 _PROBES_MAX = 8
+_AHEAD_MAX = 64 * 1024
+"""Bytes of requests sent ahead from which on a client waits. Below, its connection is read, or its end would not show."""
 _GATHERED_MAX = 64 * 1024
 """Bytes to write that may wait for the end of the event loop's round."""
 _BUSY = Malformed(503, "too many connections")
@@ -46,6 +48,7 @@ class Connection(asyncio.Protocol):
         self._handler: asyncio.Task[None] | None = None
         self._ahead: deque[Event] = deque()
         """Of requests sent before the answer to an earlier one was complete."""
+        self._ahead_bytes = 0
         self._first_byte_at: Seconds | None = None
         self._outgoing: list[bytes] = []
         self._outgoing_bytes = 0
@@ -79,12 +82,19 @@ class Connection(asyncio.Protocol):
             self._first_byte_at = self._site.clock.now()
         for event in self._reader.feed(data):
             self._take(event)
+        if self._ahead:
+            self._limit_ahead(len(data))
         if self._exchange is None and self._reader.is_within_head:
             self._limit_head()
 
     def _limit_head(self) -> None:
         if self.deadline > self._site.loop.time() + self._site.options.head_timeout:
             self._site.deadlines.give(self, self._site.options.head_timeout)
+
+    def _limit_ahead(self, size: int) -> None:
+        self._ahead_bytes += size
+        if self._ahead_bytes > _AHEAD_MAX or self.account.is_short:
+            self.hold_reading()
 
     def eof_received(self) -> bool:
         """Whether the connection stays open for writing."""
@@ -147,7 +157,6 @@ class Connection(asyncio.Protocol):
             self._ahead.append(event)
             if isinstance(event, bytes):
                 self.account.held += len(event)
-            self.hold_reading()
         else:
             self._act(event)
 
@@ -258,6 +267,8 @@ class Connection(asyncio.Protocol):
             return
         while self._ahead and not self._has_whole_request():
             self._act(self._next_ahead())
+        if not self._ahead:
+            self._ahead_bytes = 0
         self.go_on_reading()
         if not self._is_idle():
             return

@@ -33,6 +33,48 @@ async def test_requests_sent_ahead_are_answered_in_order_one_at_a_time() -> None
     assert most == 1
 
 
+async def test_a_client_that_vanishes_after_requests_sent_ahead_is_noticed() -> None:
+    is_called, is_cancelled = asyncio.Event(), asyncio.Event()
+
+    async def handler(_: Exchange) -> None:
+        is_called.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_cancelled.set()
+
+    async with serving(handler) as port, connected(port) as (_, writer):
+        writer.write(get("/1") + get("/2"))
+        await is_called.wait()
+        writer.transport.abort()
+        async with asyncio.timeout(10):
+            await is_cancelled.wait()
+
+
+async def test_requests_sent_ahead_are_not_taken_without_end() -> None:
+    may_go_on, options = asyncio.Event(), HttpServerOptions()
+
+    async def handler(exchange: Exchange) -> None:
+        await may_go_on.wait()
+        await echo(exchange)
+
+    body = b"x" * 100_000
+    post = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    async with serving(handler, options) as port, connected(port) as (reader, writer):
+        writer.write(post * 200)
+        async with asyncio.timeout(10):
+            while not options.account.held:
+                await asyncio.sleep(0)
+            held = -1
+            while held != options.account.held:
+                held = options.account.held
+                await asyncio.sleep(0.05)
+        assert held < 2_000_000
+        may_go_on.set()
+        assert [await answer(reader) for _ in range(200)] == [b"/ " + body] * 200
+        assert options.account.held == 0
+
+
 async def test_a_malformed_request_sent_ahead_is_refused_in_its_turn() -> None:
     async with serving() as port, connected(port) as (reader, writer):
         writer.write(get("/1") + b"NONSENSE\r\n\r\n" + get("/never"))
