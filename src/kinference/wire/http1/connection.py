@@ -31,7 +31,7 @@ and the answer might be lost."""
 _FIRST_PROBE: Seconds = 0.02
 _PROBES_MAX = 8
 _AHEAD_MAX = 64 * 1024
-"""Bytes of requests sent ahead from which on a client waits. Below, its connection is read, or its end would not show."""
+"""Bytes of requests sent ahead from which on a client waits. Below it is read, or its end would not show."""
 _GATHERED_MAX = 64 * 1024
 """Bytes to write that may wait for the end of the event loop's round."""
 _BUSY = Malformed(503, "too many connections")
