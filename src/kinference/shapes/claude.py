@@ -20,7 +20,9 @@ _CAPS: Final = (
     ((3, 7), 64_000, 64_000),
     ((3, 5), 8192, 8192),
 )
+_THINKING_SINCE: Final = (3, 7)
 _ADAPTIVE_SINCE: Final = (4, 6)
+_XHIGH_SINCE: Final = (4, 7)
 _UNSAMPLED_SINCE: Final = (4, 7)
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
@@ -54,6 +56,16 @@ def is_adaptive(model: str) -> bool:
     return generation(model) >= _ADAPTIVE_SINCE
 
 
+def effort_of(request: Request) -> str:
+    """How much to think, by Claude's own words; of these one is newer than the others."""
+    assert request.thinking is not None
+    effort = request.thinking.effort
+    if effort is Effort.MINIMAL:
+        return Effort.LOW.word
+    is_known = effort is not Effort.XHIGH or generation(request.model) >= _XHIGH_SINCE
+    return effort.word if is_known else Effort.HIGH.word
+
+
 def budget(request: Request) -> int:
     """The tokens to think with, less than the answer's cap."""
     assert request.thinking is not None
@@ -75,6 +87,8 @@ def constrain(request: Request) -> tuple[Request, tuple[Concept, ...]]:
 
 
 def _may_think(request: Request) -> bool:
+    if generation(request.model) < _THINKING_SINCE:
+        return False
     if not is_adaptive(request.model) and request.max_tokens is not None and request.max_tokens <= BUDGET_MIN:
         return False
     choice = request.tool_choice

@@ -213,6 +213,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: ToolChoice | None = None
     parallel_tools: bool | None = None
     max_tokens: int | None = None
+    is_capped_as_of_old: bool = False
+    """Whether the destination knows OpenAI's cap by the name that it had before there were reasoning models."""
     sampling: Sampling = Sampling()
     answers: int = 1
     """How many answers to the same request are wanted."""

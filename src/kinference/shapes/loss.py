@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
-from kinference.shapes import reasoners
 from kinference.shapes.alternate import answered, orphans
 from kinference.shapes.bedrock_converse.embed import PURPOSE, embeds_by_cohere
-from kinference.shapes.claude import constrain, output_cap, refuses_more
+from kinference.shapes.clamps import CLAUDE_APIS, clamp
+from kinference.shapes.claude import output_cap
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.ir import (
     Audio,
@@ -29,21 +29,14 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.lost import Lost, Untranslatable, safe
 from kinference.shapes.marks import MARKS_MAX, last_marks
-from kinference.shapes.reasoners import reasons
-from kinference.shapes.scan import BadBody
 from kinference.shapes.schemas import fit_schemas
 from kinference.shapes.seals import is_gemini
 from kinference.vocabulary import Api, Loss
 
 MAX_TOKENS: Final = 8192
 """Asked of an API that must be told a cap, where the client named none and the model's own is not known."""
-OPENAI_STOPS: Final = 4
-GEMINI_STOPS: Final = 5
-
 ALTERNATING: Final = (Api.ANTHROPIC_MESSAGES, Api.GEMINI, Api.BEDROCK_CONVERSE)
 """APIs that take user and assistant in turn, and every call with its result."""
-CLAUDE_APIS: Final = (Api.ANTHROPIC_MESSAGES, Api.BEDROCK_CONVERSE)
-OPENAI_APIS: Final = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES)
 _USUAL_TIERS: Final = ("", "auto", "default", "standard", "standard_only")
 
 
@@ -71,7 +64,7 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
         request = msgspec.structs.replace(request, max_tokens=cap)
     if request.inputs and target is Api.BEDROCK_CONVERSE and embeds_by_cohere(request.model):
         told.append(Lost("assumed", "input_type", PURPOSE))
-    request, clamped = _clamp(request, fields, target)
+    request, clamped = clamp(request, fields, target)
     losses += clamped
     request, narrowed = fit_schemas(request, fields, target)
     losses += narrowed
@@ -92,16 +85,16 @@ def _without_foreign_thoughts(request: Request, target: Api) -> Request:
     issuers = _issuers(request, target)
     if not kinds_of(request.turns) & {Reasoning, Sealed}:
         return request
-    turns = (
-        msgspec.structs.replace(
-            turn,
-            blocks=tuple(
-                block for block in turn.blocks if not isinstance(block, Reasoning | Sealed) or block.issuer in issuers
-            ),
-        )
-        for turn in request.turns
-    )
+    turns = (msgspec.structs.replace(turn, blocks=_thought_out(turn.blocks, issuers)) for turn in request.turns)
     return msgspec.structs.replace(request, turns=tuple(turn for turn in turns if turn.blocks))
+
+
+def _thought_out(blocks: tuple[Block, ...], issuers: tuple[Api | None, ...]) -> tuple[Block, ...]:
+    """The blocks with thoughts of these issuers alone, and none that led to nothing: no API takes such back."""
+    kept = [block for block in blocks if not isinstance(block, Reasoning | Sealed) or block.issuer in issuers]
+    while kept and isinstance(kept[-1], Reasoning | Sealed):
+        kept.pop()
+    return tuple(kept)
 
 
 def _issuers(request: Request, target: Api) -> tuple[Api | None, ...]:
@@ -221,50 +214,3 @@ def _media(source: Media, concept: Concept, by_url: Concept) -> Iterator[Concept
 
 def _has_calls(blocks: tuple[Block, ...]) -> bool:
     return any(isinstance(block, ToolCall) for block in blocks)
-
-
-# --- what is brought into range ---------------------------------------------------------------------
-
-
-def _clamp(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
-    losses: list[Lost] = []
-    temperature = request.sampling.temperature
-    if temperature is not None and temperature < 0:
-        raise BadBody("temperature: below 0")
-    if temperature is not None and temperature > 1 and treatment(Concept.TEMPERATURE, target) is Treatment.CLAMPED:
-        losses.append(Lost("clamped", name_of(Concept.TEMPERATURE, fields), f"{temperature}->1.0"))
-        sampling = msgspec.structs.replace(request.sampling, temperature=1.0)
-        request = msgspec.structs.replace(request, sampling=sampling)
-    cap = refuses_more(request.model, request.max_tokens or 0) if target in CLAUDE_APIS else None
-    if cap is not None:
-        losses.append(Lost("clamped", name_of(Concept.MAX_TOKENS, fields), f"{request.max_tokens}->{cap}"))
-        request = msgspec.structs.replace(request, max_tokens=cap)
-    stop = _stops(request.stop, target)
-    if len(stop) < len(request.stop) and treatment(Concept.STOP, target) is not Treatment.DROPPED:
-        losses.append(Lost("clamped", name_of(Concept.STOP, fields), f"{len(request.stop)}->{len(stop)}"))
-        request = msgspec.structs.replace(request, stop=stop)
-    if only_hints(request, target):
-        losses.append(Lost("clamped", name_of(Concept.JSON_OBJECT, fields), "hint"))
-    if request.thinking is not None and target is Api.BEDROCK_CONVERSE and "claude" not in request.model:
-        losses.append(Lost("dropped", name_of(Concept.THINKING, fields)))  # each maker has fields of its own for it
-        request = msgspec.structs.replace(request, thinking=None)
-    if target in OPENAI_APIS and reasons(request.model):
-        request, dropped = reasoners.constrain(request)
-        kept = (concept for concept in dropped if treatment(concept, target) is not Treatment.DROPPED)
-        losses += (Lost("dropped", name_of(concept, fields)) for concept in kept)
-    if "claude" in request.model and target in CLAUDE_APIS:
-        request, dropped = constrain(request)
-        losses += (Lost("dropped", name_of(concept, fields)) for concept in dropped)
-    return request, losses
-
-
-def only_hints(request: Request, target: Api) -> bool:
-    """Whether the target has to be told in words that the answer is to be JSON."""
-    is_object = request.format is not None and request.format.kind is FormatKind.JSON_OBJECT
-    return is_object and treatment(Concept.JSON_OBJECT, target) is Treatment.CLAMPED
-
-
-def _stops(stop: tuple[str, ...], target: Api) -> tuple[str, ...]:
-    """Those that the target takes: none empty, for Anthropic none of white space, and no more than its limit."""
-    kept = tuple(one for one in stop if one and (target is not Api.ANTHROPIC_MESSAGES or one.strip()))
-    return kept[: {Api.OPENAI_CHAT: OPENAI_STOPS, Api.GEMINI: GEMINI_STOPS}.get(target, len(kept))]

@@ -1,4 +1,4 @@
-"""What OpenAI's reasoning models refuse of sampling, unless they are told not to reason."""
+"""What OpenAI's models take of reasoning, and what those that reason refuse of sampling."""
 
 import re
 from collections.abc import Iterator
@@ -12,11 +12,47 @@ from kinference.shapes.ir import Effort, Request
 _REASONER: Final = re.compile(r"(?:^|[/.:])(?:o[1-9]|gpt-(?:[5-9]|[1-9]\d))(?:[-.].*)?$")
 _CHAT: Final = "-chat"
 """In the names of their siblings that do not reason."""
+_OWN: Final = re.compile(r"(?:^|[/.:])(?:chatgpt-|gpt-[345]|gpt-[1-9]\d|o[1-9](?:[-.]|$)|codex-)")
+_GENERATION: Final = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
+_NONE_SINCE, _MOST_SINCE, _ALL_SINCE = (5, 1), (5, 2), (5, 6)
+_CODEX, _CODEX_MAX = "codex", "codex-max"
 
 
 def reasons(model: str) -> bool:
     """Whether a model is one of them by its name."""
     return _CHAT not in model and _REASONER.search(model) is not None
+
+
+def is_openais(model: str) -> bool:
+    """Whether a model is OpenAI's by its name."""
+    return _OWN.search(model) is not None
+
+
+def nearest_effort(model: str, effort: Effort) -> Effort | None:
+    """As near to it as a model takes; None where it takes none. Servers of others' models know the usual three."""
+    if is_openais(model) and not reasons(model):
+        return None
+    taken = tuple(_efforts(model))
+    if effort in taken:
+        return effort
+    order = [*Effort]
+    more = [each for each in taken if order.index(each) > order.index(effort)]
+    return more[0] if more else taken[-1]
+
+
+def _efforts(model: str) -> Iterator[Effort]:
+    """Those that a model takes, least first."""
+    found = _GENERATION.search(model) if reasons(model) else None
+    generation = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    thinks_always = _CODEX in model or (found is None and reasons(model))
+    if not thinks_always:
+        is_old = found is not None and generation < _NONE_SINCE
+        yield Effort.MINIMAL if is_old else Effort.NONE
+    yield from (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
+    if generation >= _MOST_SINCE or _CODEX_MAX in model:
+        yield Effort.XHIGH
+    if generation >= _ALL_SINCE:
+        yield Effort.MAX
 
 
 def constrain(request: Request) -> tuple[Request, tuple[Concept, ...]]:

@@ -19,13 +19,15 @@ from kinference.shapes import (
     openai_responses,
 )
 from kinference.shapes.alternate import check_speakers
+from kinference.shapes.clamps import only_hints
 from kinference.shapes.concepts import Concept, Treatment, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
 from kinference.shapes.ir import Request, Text
 from kinference.shapes.json_text import dumps, is_mended, loads, object_of
-from kinference.shapes.loss import fit, only_hints
+from kinference.shapes.loss import fit
 from kinference.shapes.lost import Lost
 from kinference.shapes.paths import EMBED_PATHS
+from kinference.shapes.reasoners import is_openais
 from kinference.shapes.tooling import Tooling, fit_tools
 from kinference.vocabulary import Api, Loss, Need
 
@@ -44,6 +46,8 @@ DESTINATIONS: Final[Mapping[Api, Destination]] = {
     Api.GEMINI: gemini.DESTINATION,
     Api.BEDROCK_CONVERSE: bedrock_converse.DESTINATION,
 }
+_LIKE_OPENAI: Final = (Api.OPENAI_CHAT, Api.VERTEX_OPENAI)
+"""Spoken by many servers, of which not all know the newer name of the cap; Azure's names tell no model."""
 JSON_HINT: Final = "Answer with one JSON object and nothing else: no text around it and no code fence."
 
 
@@ -128,6 +132,8 @@ def plan(body: bytes, way: Way) -> Plan:
     is_hinted = only_hints(request, shape)
     if is_hinted:
         request = replace(request, system=(*request.system, Text(JSON_HINT)))
+    if way.destination in _LIKE_OPENAI and not is_openais(way.model):
+        request = replace(request, is_capped_as_of_old=True)
     wraps = treatment(Concept.FREE_FORM_TOOLS, shape) is Treatment.MAPPED
     request, tooling = fit_tools(request, wraps=wraps)
     back = Return(

@@ -1,6 +1,6 @@
 import pytest
 
-from kinference.shapes.claude import budget, constrain, generation, is_adaptive, output_cap
+from kinference.shapes.claude import budget, constrain, effort_of, generation, is_adaptive, output_cap
 from kinference.shapes.concepts import Concept
 from kinference.shapes.ir import (
     Effort,
@@ -115,3 +115,17 @@ def test_more_than_an_older_model_writes_is_brought_into_its_range() -> None:
     told = warnings(body, CHAT, MESSAGES, model="claude-3-5-haiku-20241022")
     assert told == "clamped=max_completion_tokens:20000->8192"
     assert sent({**body, "max_tokens": 100_000}, CHAT, MESSAGES, model="claude-opus-4-6")["max_tokens"] == 100_000
+
+
+def test_efforts_by_claudes_own_words() -> None:
+    def word(effort: Effort, model: str) -> str:
+        return effort_of(Request(model=model, thinking=Thinking(effort)))
+
+    assert word(Effort.MINIMAL, NEW) == "low"
+    assert (word(Effort.XHIGH, NEW), word(Effort.XHIGH, "claude-opus-4-6")) == ("xhigh", "high")
+    assert word(Effort.MAX, "claude-opus-4-6") == "max"
+
+
+def test_models_from_before_thinking_are_not_asked_to() -> None:
+    request, told = constrain(Request(model="claude-3-5-haiku-20241022", max_tokens=9000, thinking=THINKS))
+    assert (request.thinking, told) == (None, (Concept.THINKING,))

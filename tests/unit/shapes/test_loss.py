@@ -1,7 +1,6 @@
 import pytest
 
 from kinference.shapes.lost import Untranslatable
-from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api, Loss
 from tests.unit.shapes.conversions import (
     CHAT,
@@ -48,25 +47,6 @@ def test_f1_who_names_no_cap_is_given_one_and_told() -> None:
     planned({"model": "m", "messages": HI}, CHAT, MESSAGES, Loss.STRICT)  # it is no loss
 
 
-def test_f2_a_temperature_out_of_range_is_clamped_and_told() -> None:
-    assert told(temperature=1.5) == "clamped=temperature:1.5->1.0"
-    assert chat_to_messages(temperature=1.5)["temperature"] == 1.0
-    with pytest.raises(Untranslatable, match="temperature"):
-        planned({**CHAT_BODY, "temperature": 1.5}, CHAT, MESSAGES, Loss.STRICT)
-    with pytest.raises(BadBody, match="temperature"):
-        chat_to_messages(temperature=-1)
-
-
-def test_f5_json_is_asked_for_in_words_and_told() -> None:
-    assert told(response_format={"type": "json_object"}) == "clamped=response_format.type:hint"
-    assert "JSON" in chat_to_messages(response_format={"type": "json_object"})["system"][0]["text"]
-
-
-def test_stops_within_the_limits() -> None:
-    assert chat_to_messages(stop=["a", " ", ""])["stop_sequences"] == ["a"]
-    assert messages_to_chat(stop_sequences=list("abcde"))["stop"] == list("abcd")
-
-
 @pytest.mark.parametrize(
     "members",
     [
@@ -92,12 +72,6 @@ def test_silence_is_a_policy_too() -> None:
     assert planned({**CHAT_BODY, "seed": 1}, CHAT, MESSAGES, Loss.SILENT).losses == ()
 
 
-@pytest.mark.parametrize("model", ["claude-opus-4-7", "m"])
-def test_sampling_is_dropped_for_models_that_refuse_it(model: str) -> None:
-    lost = warnings({**CHAT_BODY, "temperature": 0.5}, CHAT, MESSAGES, model)
-    assert lost == ("dropped=temperature" if model != "m" else "")
-
-
 def test_e10_thoughts_go_back_to_their_issuer_alone() -> None:
     thinking = {"type": "thinking", "thinking": "r", "signature": "s"}
     turns = [*HI, {"role": "assistant", "content": [thinking, {"type": "text", "text": "a"}]}, *HI]
@@ -108,6 +82,19 @@ def test_e10_thoughts_go_back_to_their_issuer_alone() -> None:
     assert chat_to_messages(messages=[*HI, kept, *HI])["messages"][1]["content"][0] == thinking
     assert [part["type"] for part in chat_to_messages(messages=[*HI, unsigned, *HI])["messages"][1]["content"]] == [
         "text"
+    ]
+
+
+def test_e10_thoughts_that_led_to_nothing_go_back_to_nobody() -> None:
+    thinking = {"type": "thinking", "thinking": "r", "signature": "s"}
+    said = {"type": "text", "text": "a"}
+    turns = [*HI, {"role": "assistant", "content": [thinking]}, *HI, {"role": "assistant", "content": [said, thinking]}]
+    body = {"model": "m", "max_tokens": 9, "messages": [*turns, *HI]}
+    got = sent(body, MESSAGES, MESSAGES)["messages"]
+    assert [(turn["role"], [part["type"] for part in turn["content"]]) for turn in got] == [
+        ("user", ["text", "text"]),
+        ("assistant", ["text"]),
+        ("user", ["text"]),
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kinference.shapes.alternate import alternating
-from kinference.shapes.claude import budget, is_adaptive
+from kinference.shapes.claude import budget, effort_of, is_adaptive
 from kinference.shapes.ir import (
     Block,
     CacheMark,
@@ -36,7 +36,6 @@ NO_PARAMETERS: Final[Json] = {"type": "object", "properties": {}}
 """The schema of a tool without one, which every API but OpenAI's asks for."""
 _NO_TOOL: Final[Json] = {"name": "noop", "input_schema": NO_PARAMETERS}
 """Stands in where the history has calls and the request no tools, which is refused otherwise."""
-_EFFORTS: Final = {Effort.MINIMAL: "low"}
 _TTLS: Final = ("5m", "1h")
 _MODES: Final = {ToolMode.AUTO: "auto", ToolMode.NONE: "none", ToolMode.REQUIRED: "any"}
 
@@ -112,7 +111,7 @@ def _thinking(request: Request) -> Json:
             body["thinking"] = {"type": "disabled"}
     elif thinking is not None and is_adaptive(request.model):
         body["thinking"] = {"type": "adaptive"} | ({"display": "summarized"} if thinking.is_shown else {})
-        output["effort"] = _EFFORTS.get(thinking.effort, thinking.effort.word)
+        output["effort"] = effort_of(request)
     elif thinking is not None:
         body["thinking"] = {"type": "enabled", "budget_tokens": budget(request)}
     if request.format is not None and request.format.kind is FormatKind.JSON_SCHEMA:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kinference.shapes.alternate import alternating
 from kinference.shapes.anthropic_messages.emit import NO_PARAMETERS
 from kinference.shapes.bedrock_converse.embed import emit_embeddings
-from kinference.shapes.claude import budget, is_adaptive
+from kinference.shapes.claude import budget, effort_of, is_adaptive
 from kinference.shapes.ir import (
     Audio,
     Block,
@@ -147,7 +147,7 @@ def _thinking_and_form(request: Request) -> Json:
     if thinking is not None and thinking.effort is not Effort.NONE:
         if is_adaptive(request.model):
             model_fields["thinking"] = {"type": "adaptive"}
-            output["effort"] = "low" if thinking.effort is Effort.MINIMAL else thinking.effort.word
+            output["effort"] = effort_of(request)
         else:
             model_fields["thinking"] = {"type": "enabled", "budget_tokens": budget(request)}
     form = request.format

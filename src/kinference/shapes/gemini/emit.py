@@ -7,10 +7,10 @@ import msgspec
 
 from kinference.shapes.alternate import alternating
 from kinference.shapes.gemini.embed import emit_embeddings
+from kinference.shapes.gemini.thinking import thinking_config
 from kinference.shapes.ir import (
     Audio,
     Block,
-    Effort,
     File,
     FormatKind,
     Image,
@@ -32,16 +32,6 @@ from kinference.shapes.lost import Untranslatable
 from kinference.shapes.seals import geminis_signatures
 
 _MODES: Final = {ToolMode.AUTO: "AUTO", ToolMode.NONE: "NONE", ToolMode.REQUIRED: "ANY"}
-_LEVELS: Final = {
-    Effort.NONE: "MINIMAL",
-    Effort.MINIMAL: "MINIMAL",
-    Effort.LOW: "LOW",
-    Effort.MEDIUM: "MEDIUM",
-    Effort.HIGH: "HIGH",
-    Effort.XHIGH: "HIGH",
-    Effort.MAX: "HIGH",
-}
-_BY_BUDGET: Final = ("gemini-1", "gemini-2")
 _SAMPLING: Final[Mapping[str, str]] = {
     "temperature": "temperature",
     "top_p": "topP",
@@ -101,19 +91,8 @@ def _config(request: Request) -> Json:
     if request.logprobs is not None:
         config |= {"responseLogprobs": True} | ({"logprobs": request.logprobs} if request.logprobs else {})
     if request.thinking is not None:
-        config["thinkingConfig"] = _thinking(request)
+        config["thinkingConfig"] = thinking_config(request.model, request.thinking)
     return config
-
-
-def _thinking(request: Request) -> Json:
-    thinking = request.thinking
-    assert thinking is not None, "asked for where there is some"
-    shown = {"includeThoughts": True} if thinking.is_shown else {}
-    if request.model.startswith(_BY_BUDGET):
-        is_off = thinking.effort is Effort.NONE
-        budget = 0 if is_off else thinking.effort.budget if thinking.budget is None else thinking.budget
-        return {"thinkingBudget": budget, **shown}
-    return {"thinkingLevel": _LEVELS[thinking.effort], **shown}
 
 
 # --- contents ---------------------------------------------------------------------------------------
@@ -130,15 +109,17 @@ def _contents(turns: tuple[Turn, ...]) -> Iterator[Json]:
 def _parts(turn: Turn, names: Mapping[str, str]) -> Iterator[Json]:
     """The parts; the first call of a turn has to carry a signature, and each its own where the client kept it."""
     signatures = geminis_signatures(turn.blocks)
+    shown: list[Block] = []
     for block in turn.blocks:
-        if isinstance(block, Sealed):
-            continue
+        if isinstance(block, ToolResult):
+            yield _result(block, names)
+            shown += (inner for inner in block.content if not isinstance(inner, Text))
+    yield from map(_part, shown)  # after the last result: as many have to stand together as there were calls
+    for block in turn.blocks:
         if isinstance(block, ToolCall):
             signature = next(signatures, None)
             yield _call(block) | ({"thoughtSignature": signature} if signature else {})
-        elif isinstance(block, ToolResult):
-            yield from _result(block, names)
-        else:
+        elif not isinstance(block, Sealed | ToolResult):
             yield _part(block)
 
 
@@ -149,11 +130,10 @@ def _call(call: ToolCall) -> Json:
     return {"functionCall": {"name": call.name, "args": msgspec.Raw(text)}}
 
 
-def _result(result: ToolResult, names: Mapping[str, str]) -> Iterator[Json]:
+def _result(result: ToolResult, names: Mapping[str, str]) -> Json:
     text = "\n".join(block.text for block in result.content if isinstance(block, Text))
     response = {"error" if result.is_error else "output": text}
-    yield {"functionResponse": {"name": names.get(result.id, result.id), "response": response}}
-    yield from (_part(block) for block in result.content if not isinstance(block, Text))
+    return {"functionResponse": {"name": names.get(result.id, result.id), "response": response}}
 
 
 def _part(block: Block) -> Json:

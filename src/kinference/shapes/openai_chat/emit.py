@@ -1,6 +1,7 @@
 """A request written as a Chat Completions body. The conversation comes last, so that turn N begins turn N+1."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 
 from kinference.shapes import media
 from kinference.shapes.ir import (
@@ -26,6 +27,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.seals import geminis_signatures, is_gemini
 
+ID_MAX = 64
 _SAMPLING = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty")
 
 
@@ -36,7 +38,7 @@ def emit_request(request: Request) -> Json:
         body["tools"] = [_tool(tool) for tool in request.tools]
         body |= _tool_rules(request)
     if request.max_tokens is not None:
-        body["max_completion_tokens"] = request.max_tokens
+        body["max_tokens" if request.is_capped_as_of_old else "max_completion_tokens"] = request.max_tokens
     body |= sampling(request.sampling, _SAMPLING)
     if request.stop:
         body["stop"] = list(request.stop)
@@ -69,8 +71,19 @@ def sampling(numbers: Sampling, names: Iterable[str]) -> Json:
 def identity(request: Request) -> Json:
     """Who asks, and at what price, in OpenAI's words."""
     tier = "default" if request.service_tier.startswith("standard") else request.service_tier
-    given = {"safety_identifier": request.end_user, "prompt_cache_key": request.cache_key, "service_tier": tier}
+    given = {
+        "safety_identifier": _short(request.end_user),
+        "prompt_cache_key": _short(request.cache_key),
+        "service_tier": tier,
+    }
     return {name: value for name, value in given.items() if value}
+
+
+def _short(name: str) -> str:
+    """An id within the length that is taken: a longer one by its digest, the same for the same."""
+    return (
+        name if len(name) <= ID_MAX else blake2b(name.encode("utf-8", "replace"), digest_size=ID_MAX // 2).hexdigest()
+    )
 
 
 # --- tools ------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from kinference.shapes.ir import (
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.seals import NO_SIGNATURE
-from tests.unit.shapes.conversions import CHAT, GEMINI, HI, TOOL, sent, warnings
+from tests.unit.shapes.conversions import CHAT, GEMINI, HI, MESSAGES, TOOL, sent, warnings
 
 USER = Turn(Role.USER, (Text("hi"),))
 IMAGE = Image(Media("image/png", "AAAA"))
@@ -148,3 +148,17 @@ def test_e11_the_first_call_of_each_step_has_the_placeholder_of_a_lost_signature
     body = sent({"model": "m", "messages": [*HI, *called("a", "b"), *called("c")]}, CHAT, GEMINI)
     parts = [part for content in body["contents"] for part in content["parts"] if "functionCall" in part]
     assert [part.get("thoughtSignature") for part in parts] == [NO_SIGNATURE, None, NO_SIGNATURE]
+
+
+def test_results_stand_together_and_what_they_show_comes_after() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    said = {"type": "text", "text": "and?"}
+    calls: list[Json] = [{"type": "tool_use", "id": name, "name": name, "input": {}} for name in ("f", "g")]
+    results = [{"type": "tool_result", "tool_use_id": name, "content": [image]} for name in ("f", "g")]
+    turns = [*HI, {"role": "assistant", "content": calls}, {"role": "user", "content": [*results, said]}]
+    parts = sent({"model": "m", "max_tokens": 9, "messages": turns}, MESSAGES, GEMINI)["contents"][-1]["parts"]
+    assert [next(iter(part)) for part in parts] == [
+        *["functionResponse"] * 2,
+        *["inlineData"] * 2,
+        "text",
+    ]

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 
@@ -121,3 +122,12 @@ def test_settings_under_chats_names() -> None:
         "stream_options": {"include_usage": True},
         "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "x"}],
     }
+
+
+def test_an_id_beyond_the_length_that_is_taken_goes_by_its_digest() -> None:
+    def identity(name: str) -> Any:
+        return messages_to_chat(metadata={"user_id": name})["safety_identifier"]
+
+    assert identity("u" * 64) == "u" * 64
+    assert len(identity("u" * 65)) == 64
+    assert identity("u" * 65) == identity("u" * 65) != identity("u" * 66)

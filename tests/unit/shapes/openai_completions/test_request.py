@@ -23,7 +23,7 @@ def test_the_cap_that_this_api_has_by_itself_is_kept() -> None:
     assert sent(body, COMPLETIONS, MESSAGES)["max_tokens"] == 16
     assert sent(body | {"max_tokens": 5}, COMPLETIONS, CHAT) == {
         "model": "m",
-        "max_completion_tokens": 5,
+        "max_tokens": 5,
         "seed": 1,
         "stop": ["a"],
         "messages": [{"role": "user", "content": "hi"}],

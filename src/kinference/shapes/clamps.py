@@ -1,0 +1,111 @@
+"""What a request asks for, brought into the range of its destination's API and model, each thing by its own rule."""
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from msgspec.structs import replace
+
+from kinference.shapes import claude, reasoners
+from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
+from kinference.shapes.gemini.thinking import refuses_penalties
+from kinference.shapes.ir import Effort, FormatKind, Request
+from kinference.shapes.lost import Lost
+from kinference.shapes.scan import BadBody
+from kinference.vocabulary import Api
+
+OPENAI_STOPS: Final = 4
+GEMINI_STOPS: Final = 5
+
+CLAUDE_APIS: Final = (Api.ANTHROPIC_MESSAGES, Api.BEDROCK_CONVERSE)
+OPENAI_APIS: Final = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES)
+
+
+class _Rule(Protocol):
+    def __call__(self, request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+        """The request within range, and what that costs."""
+        ...
+
+
+def clamp(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """The request as the target's API and the model take it, and what that costs. Raises BadBody."""
+    losses: list[Lost] = []
+    for rule in _RULES:
+        request, more = rule(request, fields, target)
+        losses += more
+    return request, losses
+
+
+def only_hints(request: Request, target: Api) -> bool:
+    """Whether the target has to be told in words that the answer is to be JSON."""
+    is_object = request.format is not None and request.format.kind is FormatKind.JSON_OBJECT
+    return is_object and treatment(Concept.JSON_OBJECT, target) is Treatment.CLAMPED
+
+
+def _temperature(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    temperature = request.sampling.temperature
+    if temperature is None or 0 <= temperature <= 1:
+        return request, []
+    if temperature < 0:
+        raise BadBody("temperature: below 0")
+    if treatment(Concept.TEMPERATURE, target) is not Treatment.CLAMPED:
+        return request, []
+    lost = Lost("clamped", name_of(Concept.TEMPERATURE, fields), f"{temperature}->1.0")
+    return replace(request, sampling=replace(request.sampling, temperature=1.0)), [lost]
+
+
+def _cap(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    cap = claude.refuses_more(request.model, request.max_tokens or 0) if target in CLAUDE_APIS else None
+    if cap is None:
+        return request, []
+    lost = Lost("clamped", name_of(Concept.MAX_TOKENS, fields), f"{request.max_tokens}->{cap}")
+    return replace(request, max_tokens=cap), [lost]
+
+
+def _stop(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """None empty, for Anthropic none of white space, and no more than its limit."""
+    kept = tuple(one for one in request.stop if one and (target is not Api.ANTHROPIC_MESSAGES or one.strip()))
+    kept = kept[: {Api.OPENAI_CHAT: OPENAI_STOPS, Api.GEMINI: GEMINI_STOPS}.get(target, len(kept))]
+    if len(kept) == len(request.stop) or treatment(Concept.STOP, target) is Treatment.DROPPED:
+        return request, []
+    lost = Lost("clamped", name_of(Concept.STOP, fields), f"{len(request.stop)}->{len(kept)}")
+    return replace(request, stop=kept), [lost]
+
+
+def _json(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    hinted = only_hints(request, target)
+    return request, [Lost("clamped", name_of(Concept.JSON_OBJECT, fields), "hint")] if hinted else []
+
+
+def _effort(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """An effort that the model takes, whether it is OpenAI's or of whoever speaks its API."""
+    thinking, name = request.thinking, name_of(Concept.THINKING, fields)
+    if thinking is not None and target is Api.BEDROCK_CONVERSE and "claude" not in request.model:
+        return replace(request, thinking=None), [Lost("dropped", name)]  # each maker has fields of its own for it
+    if thinking is None or target not in OPENAI_APIS:
+        return request, []
+    effort = reasoners.nearest_effort(request.model, thinking.effort)
+    if effort is None:
+        losses = [] if thinking.effort is Effort.NONE else [Lost("dropped", name)]
+        return replace(request, thinking=None), losses
+    if effort is thinking.effort:
+        return request, []
+    lost = Lost("clamped", name, f"{thinking.effort.word}->{effort.word}")
+    return replace(request, thinking=replace(thinking, effort=effort)), [lost]
+
+
+def _model(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """Without what the model itself refuses."""
+    dropped: Iterable[Concept] = ()
+    if target in OPENAI_APIS and reasoners.reasons(request.model):
+        request, refused = reasoners.constrain(request)
+        dropped = (concept for concept in refused if treatment(concept, target) is not Treatment.DROPPED)
+    elif target in CLAUDE_APIS and "claude" in request.model:
+        request, dropped = claude.constrain(request)
+    elif target is Api.GEMINI and refuses_penalties(request.model):
+        sampling = request.sampling
+        dropped = [Concept.PENALTIES] if sampling.frequency_penalty or sampling.presence_penalty else []
+        request = replace(request, sampling=replace(sampling, frequency_penalty=None, presence_penalty=None))
+    return request, [Lost("dropped", name_of(concept, fields)) for concept in dropped]
+
+
+_RULES: Final[tuple[_Rule, ...]] = (_temperature, _cap, _stop, _json, _effort, _model)

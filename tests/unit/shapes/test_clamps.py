@@ -1,0 +1,101 @@
+from typing import Any
+
+import pytest
+
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.scan import BadBody
+from kinference.vocabulary import Api, Loss
+from tests.unit.shapes.conversions import (
+    CHAT,
+    CONVERSE,
+    GEMINI,
+    HI,
+    MESSAGES,
+    RESPONSES,
+    chat_to_messages,
+    messages_to_chat,
+    planned,
+    sent,
+    warnings,
+)
+
+CHAT_BODY = {"model": "m", "messages": HI, "max_tokens": 5}
+
+
+def told(**members: object) -> str:
+    return warnings({**CHAT_BODY, **members}, CHAT, MESSAGES)
+
+
+def test_f2_a_temperature_out_of_range_is_clamped_and_told() -> None:
+    assert told(temperature=1.5) == "clamped=temperature:1.5->1.0"
+    assert chat_to_messages(temperature=1.5)["temperature"] == 1.0
+    with pytest.raises(Untranslatable, match="temperature"):
+        planned({**CHAT_BODY, "temperature": 1.5}, CHAT, MESSAGES, Loss.STRICT)
+    with pytest.raises(BadBody, match="temperature"):
+        chat_to_messages(temperature=-1)
+
+
+def test_f5_json_is_asked_for_in_words_and_told() -> None:
+    assert told(response_format={"type": "json_object"}) == "clamped=response_format.type:hint"
+    assert "JSON" in chat_to_messages(response_format={"type": "json_object"})["system"][0]["text"]
+
+
+def test_stops_within_the_limits() -> None:
+    assert chat_to_messages(stop=["a", " ", ""])["stop_sequences"] == ["a"]
+    assert messages_to_chat(stop_sequences=list("abcde"))["stop"] == list("abcd")
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-7", "m"])
+def test_sampling_is_dropped_for_models_that_refuse_it(model: str) -> None:
+    lost = warnings({**CHAT_BODY, "temperature": 0.5}, CHAT, MESSAGES, model)
+    assert lost == ("dropped=temperature" if model != "m" else "")
+
+
+def thinking(budget: int) -> Any:
+    return {
+        "model": "m",
+        "max_tokens": 40_000,
+        "messages": HI,
+        "thinking": {"type": "enabled", "budget_tokens": budget},
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "lost"),
+    [
+        ("gpt-5", "high", "clamped=output_config.effort:max->high"),
+        ("gpt-5.2", "xhigh", "clamped=output_config.effort:max->xhigh"),
+        ("gpt-5.6", "max", ""),
+        ("qwen3", "high", "clamped=output_config.effort:max->high"),
+        ("gpt-4o", None, "dropped=output_config.effort"),
+    ],
+)
+@pytest.mark.parametrize("destination", [CHAT, RESPONSES])
+def test_an_effort_that_the_model_takes_is_asked_of_it(
+    destination: Api, model: str, effort: str | None, lost: str
+) -> None:
+    body = sent(thinking(31_999), MESSAGES, destination, model)
+    asked = body.get("reasoning_effort") if destination is CHAT else body.get("reasoning", {}).get("effort")
+    assert asked == effort
+    assert warnings(thinking(31_999), MESSAGES, destination, model) == lost.replace("output_config.effort", "thinking")
+
+
+def test_who_does_not_think_need_not_be_told_not_to() -> None:
+    body = {"model": "m", "max_tokens": 9, "messages": HI, "thinking": {"type": "disabled"}}
+    assert "reasoning_effort" not in sent(body, MESSAGES, CHAT, "gpt-4o")
+    assert warnings(body, MESSAGES, CHAT, "gpt-4o") == ""
+
+
+def test_bedrocks_other_makers_have_their_own_words_for_thinking() -> None:
+    assert warnings(thinking(2000), MESSAGES, CONVERSE, "amazon.nova-pro-v1:0") == "dropped=thinking"
+
+
+def test_penalties_that_a_newer_gemini_refuses_are_left_out_and_told() -> None:
+    body = CHAT_BODY | {"frequency_penalty": 0.5, "presence_penalty": 0}
+    assert sent(body, CHAT, GEMINI, "gemini-3-flash")["generationConfig"]["frequencyPenalty"] == 0.5
+    assert not sent(body, CHAT, GEMINI, "gemini-3.5-flash")["generationConfig"].keys() & {
+        "frequencyPenalty",
+        "presencePenalty",
+    }
+    assert warnings(body, CHAT, GEMINI, "gemini-3.5-flash") == "dropped=frequency_penalty"
+    assert warnings(CHAT_BODY | {"presence_penalty": 0}, CHAT, GEMINI, "gemini-3.5-flash") == ""
