@@ -415,7 +415,7 @@ async def test_an_engine_without_the_clients_api_is_asked_in_chat_and_known_for_
         assert delivery.way_back is not None
         assert delivery.way_back.warnings == "dropped=top_k"
         assert [request.target for request in world.upstream.requests[1:]] == ["/v1/chat/completions"] * (number + 1)
-    assert json.loads(world.upstream.body)["max_completion_tokens"] == 9
+    assert json.loads(world.upstream.body)["max_tokens"] == 9
     assert world.picker.aborted == []
 
 
