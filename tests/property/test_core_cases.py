@@ -122,6 +122,29 @@ def test_a_scrape_that_hangs_or_stands_still_stops_no_routing(hung: bool) -> Non
     assert min(counts) > 0
 
 
+def test_case_6_an_exporter_that_stands_still_at_nothing_writes_off_nobody_who_is_being_served() -> None:
+    """Its word is that all of ours are lost. What was served there in the meantime shows that it is none."""
+    fleet = pool_of(1)
+    router = router_of(fleet)
+    flights = [router.decide(distinct(number), 0.0) for number in range(20)]
+    for decision in flights:
+        router.first_token(decision.reservation, 50, 200, 0.1)
+    for second in range(1, 60):
+        fleet.observe(POOL, address(0), Observation(float(second), 0, 0, 0.0, 1_000, 16))
+        if second % 5 == 0 and len(flights) > 10:
+            router.final_token(flights.pop().reservation, 1_000, 10, None, float(second))
+        assert in_flight(router) == {address(0): len(flights)}
+
+
+def test_callers_that_never_report_leave_no_absurd_expectation() -> None:
+    """The first of them is overdue and nothing was ever told of: what is ahead would be a guess."""
+    router = router_of(pool_of(1))
+    for number in range(1_000):
+        decision = router.decide(distinct(number, 40_000), number / 10)
+        assert decision.expected_ttft_ms < 60_000
+    assert decision.expected_ttft_ms < 2_000
+
+
 def test_case_7_an_endpoint_that_leaves_and_comes_back_never_goes_negative() -> None:
     fleet = pool_of(1)
     router = router_of(fleet)

@@ -4,7 +4,8 @@ A reservation points at the `Load` object it was counted in. An endpoint that le
 restarts, gets a new `Load`; what is given back late goes to the old one, so no count can become negative.
 
 Reports can be lost. Where an engine goes on telling of fewer requests than we count there, as many of the oldest as it
-never told of in all that time are written off: they load nobody, and their late reports change nothing more.
+never told of in all that time are written off: they load nobody, and their late reports change nothing more. An engine
+that told of nothing at all while a request of ours was served there is not believed, until it tells of something.
 """
 
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ LOST_AFTER_S = 15.0
 """For how long an engine has to tell of less than we count. What is on its way there or back is younger."""
 DOUBTED_AFTER_S = 2.0
 """For how long it has to do so until nobody is made to wait for what it does not tell of."""
+IDLE_SCRAPES = 3
+"""So many scrapes in a row that tell of an idle engine while it serves one of ours are no word of the engine."""
 SILENCE, SILENCE_MS = 4.0, 1_000.0
 """A first token that takes so many times as long as expected, and so long beyond, will not be reported."""
 UNLIMITED = float("inf")
@@ -61,6 +64,10 @@ class Load:
     """How many of ours the engine has not told of for so long that they are to be written off."""
     lost_until: ReservationId = ReservationId(0)
     """None later than this is among them."""
+    idle_scrapes: int = 0
+    """In a row: the engine told of nobody."""
+    is_disproved: bool = False
+    """It told so while it served: its exporter stands still at nothing."""
     _reading: tuple[int, int, float | None] = (0, 0, None)
     _changed_at: Seconds = 0.0
     _surplus: int = 0
@@ -80,6 +87,16 @@ class Load:
     def first_prompt(self) -> int:
         """Tokens of the first of them, 0 without any."""
         return next(iter(self.prompts.values()), 0)
+
+    def left_of(self, ahead_tokens: float, ms_per_token: float, now: Seconds) -> float:
+        """What is left to compute of so many prompt tokens ahead, ours among them, as far as anybody has told.
+
+        Callers need do no more than pick, so what neither an engine nor its callers tell of is a guess: it grows with
+        every pick, and says nothing.
+        """
+        if self.doubted:
+            ahead_tokens *= self.believed / max(self.requests, 1)
+        return max(0.0, ahead_tokens - self.done_ms(ms_per_token, now) / ms_per_token)
 
     def done_ms(self, ms_per_token: float, now: Seconds) -> Milliseconds:
         """How much of our prompts must be computed by now, though nobody has reported it yet: as much of the first as
@@ -117,7 +134,11 @@ class Load:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""
         self.waiting, self.kv_usage_ratio = seen.waiting, seen.kv_usage_ratio or 0.0
         self.seen_at = min(seen.seen_at, self._frozen_at(seen))
-        surplus = self.requests - seen.waiting - seen.running
+        if seen.waiting or seen.running:
+            self.idle_scrapes, self.is_disproved = 0, False
+        else:
+            self.idle_scrapes += 1
+        surplus = 0 if self.is_disproved else self.requests - seen.waiting - seen.running
         self._note_doubt(max(0, surplus), seen.seen_at)
         self._note_surplus(surplus, seen.seen_at)
         self.foreign_tokens = max(0, seen.waiting - self.prefilling) * typical_tokens
@@ -131,7 +152,7 @@ class Load:
         reading = (seen.waiting, seen.running, seen.kv_usage_ratio)
         if reading != self._reading:
             self._reading, self._changed_at = reading, seen.seen_at
-        is_busy = seen.running > 0 and seen.kv_usage_ratio is not None
+        is_busy = self.is_disproved or (seen.running > 0 and seen.kv_usage_ratio is not None)
         return self._changed_at + FROZEN_AFTER_S if is_busy else UNLIMITED
 
     def _note_doubt(self, surplus: int, now: Seconds) -> None:
@@ -164,6 +185,8 @@ class Reservation(msgspec.Struct, eq=False, gc=False):
     first_token_seen: bool = False
     is_counted: bool = True
     """In the load. What was written off is no more."""
+    idle_scrapes: int = 0
+    """Of the engine's, when its present stage began."""
 
 
 class Ledger:
@@ -182,7 +205,7 @@ class Ledger:
         if not load.prompts:
             load.begun_at = now
         load.prompts[number] = claim.prefill_tokens
-        self._live[number] = Reservation(load, claim)
+        self._live[number] = Reservation(load, claim, idle_scrapes=load.idle_scrapes)
         load.newest = number
         load.requests += 1
         load.prefilling += 1
@@ -200,6 +223,16 @@ class Ledger:
         if reservation.is_counted:
             _computed(reservation, number, now)
         return True
+
+    def served(self, number: ReservationId) -> None:
+        """A caller has had something good of it: since its stage began it was there, whatever the engine told."""
+        reservation = self._live.get(number)
+        if reservation is None:
+            return
+        load = reservation.load
+        if load.idle_scrapes - reservation.idle_scrapes >= IDLE_SCRAPES:
+            load.is_disproved, load.doubted, load.lost = True, 0, 0
+        reservation.idle_scrapes = load.idle_scrapes
 
     def release(self, number: ReservationId, now: Seconds) -> bool:
         """Give everything back. False when that has been done."""

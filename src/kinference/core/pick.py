@@ -12,14 +12,14 @@ from kinference.core.filters import Verdict
 from kinference.core.fleet import Fleet
 from kinference.core.flight import NEVER_SEEN, Flight, SentPrompt
 from kinference.core.health import is_failure
-from kinference.core.ledger import Claim, Ledger
+from kinference.core.ledger import Claim, Ledger, Load
 from kinference.core.limits import MINUTE, TOO_MANY_TENANTS, Account, Accounts, OverLimit
 from kinference.core.policies import make_policy
 from kinference.core.policy import RoutingRules, Rulebook, TenantRule
 from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
-from kinference.core.rates import MS_PER_TOKEN_MIN
+from kinference.core.rates import MS_PER_TOKEN_MIN, Rates
 from kinference.core.reasons import REASON_MAX, no_workers, unknown_pool
 from kinference.core.recording import Recordings, Setting, record
 from kinference.core.request import Request
@@ -125,8 +125,7 @@ class Router:
         request, group, case, chosen = weighing.request, weighing.group, weighing.case, weighing.weighed.chosen
         destination, model = group.destinations[chosen], group.models[chosen]
         rates, uncached = group.rates[chosen], case.uncached[chosen]
-        slope = max(case.slopes[chosen], MS_PER_TOKEN_MIN)
-        computed = max(0.0, case.ahead[chosen] - destination.load.done_ms(slope, now) / slope) + uncached
+        computed = _computed_tokens(destination.load, rates, case.ahead[chosen], now) + uncached
         alone = destination.load.prefilling == 0
         claim = Claim(uncached, case.output_tokens, uncached + case.output_tokens)
         reservation = self._ledger.reserve(destination.load, claim, now)
@@ -182,6 +181,8 @@ class Router:
         if flight is None or not self._ledger.first_token(reservation, now):
             return
         flight.learn_first(ttft_ms, upstream_status, now)
+        if flight.served:
+            self._ledger.served(reservation)
         if is_failure(upstream_status):
             self._take_back(flight)
 
@@ -200,6 +201,9 @@ class Router:
         now: Seconds,
     ) -> None:
         """The response is complete: give the load back, learn from the counts, correct the prefix index."""
+        sent = self._flights.get(reservation)
+        if sent is not None and sent.served:
+            self._ledger.served(reservation)
         flight = self._release(reservation, now)
         if flight is None:
             return
@@ -328,6 +332,14 @@ class Router:
 
     def _release(self, reservation: ReservationId, now: Seconds) -> Flight | None:
         return self._flights.pop(reservation, None) if self._ledger.release(reservation, now) else None
+
+
+def _computed_tokens(load: Load, rates: Rates, ahead: float, now: Seconds) -> float:
+    """The prompt tokens that will be computed before a new one's turn, as far as anybody has told."""
+    slope = max(rates.line.ms_per_token, MS_PER_TOKEN_MIN)
+    if rates.typical.samples == 0 and not load.waiting and load.is_silent(slope, now):
+        return 0.0
+    return load.left_of(ahead, slope, now)
 
 
 def _with_hint(reason: str, wait: Seconds) -> str:

@@ -397,7 +397,7 @@ def test_nobody_looks_again_each_moment_for_a_report_that_is_late() -> None:
     """The first prompt must be computed by now, and nothing but its report makes room for the next one."""
     world = World()
     world.go(chat("a"))
-    world.hold(chat("b"), 0.0)
+    world.hold(chat("b", size=16_000), 0.0)
     [_] = world.released(0.8)
     world.hold(chat("c"), 0.8)
     world.fleet.observe(POOL, Address("h0:1"), Observation(1.5, waiting=1, running=1))

@@ -3,7 +3,7 @@
 import pytest
 
 from kinference.core.fleet import Observation
-from kinference.core.ledger import FROZEN_AFTER_S, LOST_AFTER_S, UNLIMITED, Claim, Ledger, Load
+from kinference.core.ledger import FROZEN_AFTER_S, IDLE_SCRAPES, LOST_AFTER_S, UNLIMITED, Claim, Ledger, Load
 from kinference.ids import ReservationId
 
 CLAIM = Claim(prefill_tokens=100, decode_tokens=50, resident_tokens=150)
@@ -209,3 +209,43 @@ def test_when_a_caller_is_silent_is_known_before() -> None:
     ledger.reserve(load, CLAIM, 0.0)
     in_s = load.ms_until_silent(1.0, 0.5) / 1e3
     assert [load.is_silent(1.0, 0.5 + in_s + late) for late in (-1e-6, 1e-6)] == [False, True]
+
+
+def test_an_engine_that_told_of_nothing_while_it_served_is_not_believed_until_it_tells_of_something() -> None:
+    ledger, load = Ledger(), Load()
+    first, *others = [ledger.reserve(load, CLAIM, 0.0) for _ in range(5)]
+    ledger.first_token(first, 0.1)
+    for at in range(IDLE_SCRAPES):
+        load.observe(seen(float(at), 0), 1.0)
+    assert load.doubted == 5
+    ledger.served(first)
+    for at in range(IDLE_SCRAPES, 100):
+        load.observe(seen(float(at), 0), 1.0)
+        assert (load.doubted, load.lost) == (0, 0)
+    assert load.seen_at == FROZEN_AFTER_S
+    load.observe(seen(100.0, 1), 1.0)
+    assert (load.is_disproved, load.seen_at) == (False, 100.0)
+    ledger.served(others[0])
+    assert not load.is_disproved, "it was idle for no time while that was served"
+
+
+def test_a_few_idle_scrapes_disprove_nothing() -> None:
+    ledger, load = Ledger(), Load()
+    number = ledger.reserve(load, CLAIM, 0.0)
+    for at in range(IDLE_SCRAPES - 1):
+        load.observe(seen(float(at), 0), 1.0)
+    ledger.served(number)
+    ledger.release(number, 2.0)
+    ledger.served(number)
+    assert not load.is_disproved
+
+
+def test_what_is_ahead_is_what_anybody_has_told_of() -> None:
+    ledger, load = Ledger(), Load()
+    for _ in range(4):
+        ledger.reserve(load, CLAIM, 0.0)
+    assert load.left_of(load.prefill_tokens, 1.0, 0.0) == 400
+    for at in (0.0, 1.0, 2.0):
+        load.observe(seen(at, 1), 1.0)
+    load.begun_at = 2.0
+    assert load.left_of(load.prefill_tokens, 1.0, 2.0) == 100.0
