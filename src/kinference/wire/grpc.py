@@ -32,8 +32,8 @@ STATUS_200 = b"\x88"
 RESPONSE = STATUS_200 + literal(b"content-type", b"application/grpc")
 ACCEPT_IDENTITY = literal(b"grpc-accept-encoding", b"identity")
 TRAILERS_OK = literal(b"grpc-status", b"0")
-ANSWER = WholeAnswer(RESPONSE, TRAILERS_OK)
-"""Of one message, which goes in between."""
+ANSWER = WholeAnswer(RESPONSE, TRAILERS_OK, "xI")
+"""Of one message, which goes in between, behind its prefix."""
 
 RESET_CODES = {
     Status.RESOURCE_EXHAUSTED: ErrorCode.ENHANCE_YOUR_CALM,
@@ -101,6 +101,14 @@ def is_grpc(content_type: bytes) -> bool:
     return content_type == b"application/grpc" or content_type.startswith((b"application/grpc+", b"application/grpc;"))
 
 
+def whole_message(data: bytes, limit: int) -> bytes | None:
+    """The message where these bytes are one, all of it, and as it should be; all else is for a Deframer."""
+    length = len(data) - PREFIX_BYTES
+    if 0 <= length <= limit and not data[0] and int.from_bytes(data[1:PREFIX_BYTES]) == length:
+        return data[PREFIX_BYTES:]
+    return None
+
+
 class Deframer:
     """Cuts a call's bytes into its messages. Nothing of a message that is too large is kept."""
 
@@ -121,14 +129,10 @@ class Deframer:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The messages that these bytes complete. Raises RpcError for one that we do not take."""
-        size = len(data)
-        if self._wanted < 0 and not self._held and size >= PREFIX_BYTES:
-            length = int.from_bytes(data[1:5])
-            if size == PREFIX_BYTES + length:  # the hot path: one message, and all of it
-                self._check(data[0], length)
-                return [data[PREFIX_BYTES:]]
+        if self.is_between_messages and (whole := whole_message(data, self._limit)) is not None:
+            return [whole]
         messages: list[bytes] = []
-        at = 0
+        at, size = 0, len(data)
         while at < size or self._held == self._wanted:
             at = self._take(data, at, messages)
         return messages

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
-from kinference.wire.grpc import PREFIX_BYTES, CallHead, Deframer
+from kinference.wire.grpc import PREFIX_BYTES, CallHead, Deframer, whole_message
 from kinference.wire.rpc import RpcError, RpcHandler, RpcReply, RpcService, Status
 
 
@@ -60,13 +60,15 @@ class GrpcCall:
 
     __slots__ = (
         "carrier", "deadline", "deframer", "drained", "failure", "half_closed", "has_answered", "head", "held", "inbox",
-        "is_waiting", "method", "routine", "stream_id", "task", "timed_out", "waiter",
+        "is_counted", "is_waiting", "limit", "method", "routine", "stream_id", "task", "timed_out", "waiter",
         "was_fed", "was_woken",
     )  # fmt: skip
 
     def __init__(self, carrier: Carrier, stream_id: int, head: CallHead, method: Method, limit: int) -> None:
         self.carrier, self.stream_id, self.head, self.method = carrier, stream_id, head, method
-        self.deframer = Deframer(limit)
+        self.limit = limit
+        self.deframer: Deframer | None = None
+        """Where messages do not come each in one piece, and a single one."""
         self.inbox: deque[bytes] = deque()
         self.half_closed = False
         self.was_fed = False
@@ -76,13 +78,15 @@ class GrpcCall:
         """What the handler is told instead of a message."""
         self.has_answered = False
         self.held: bytes | None = None
-        """A message, framed, that the carrier keeps back."""
+        """A message that the carrier keeps back."""
         self.drained = True
         """Nothing of what the handler sent waits for the peer."""
         self.routine: Coroutine[Any, Any, None] | None = None
         self.task: asyncio.Task[None] | None = None
         self.waiter: asyncio.Future[None] | None = None
         self.is_waiting = False
+        self.is_counted = False
+        """A drain waits for it."""
         self.timed_out = False
         self.deadline: asyncio.TimerHandle | None = None
 
@@ -144,20 +148,27 @@ class GrpcCall:
         self.was_fed = True
         if self.failure is not None:
             return
+        whole = whole_message(data, self.limit) if ended and self.deframer is None else None
+        if whole is not None:  # the hot path: all that the caller has to say
+            self.inbox.append(whole)
+            self.half_closed = True
+        else:
+            self._cut(data, ended=ended)
+        if self.is_waiting:
+            self.carrier.advance(self)
+
+    def _cut(self, data: bytes, *, ended: bool) -> None:
+        """Messages that come in pieces, or several at once."""
+        if self.deframer is None:
+            self.deframer = Deframer(self.limit)
         try:
             self.inbox += self.deframer.feed(data)
         except RpcError as error:
             self.inbox.clear()
             self.failure = error
-        if ended:
-            self._half_close()
-        if self.is_waiting:
-            self.carrier.advance(self)
-
-    def _half_close(self) -> None:
-        if self.deframer.is_between_messages:
+        if ended and self.deframer.is_between_messages:
             self.half_closed = True
-        elif self.failure is None:
+        elif ended and self.failure is None:
             self.failure = RpcError(Status.INVALID_ARGUMENT, "the call ended within a message")
 
     async def _wait_for_message(self, timeout: Seconds | None) -> None:

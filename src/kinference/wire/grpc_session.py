@@ -176,8 +176,6 @@ class GrpcSession(Http2Session[CallHead]):
         if call.stream_id not in self._calls:
             return  # reset in the very read that opened it
         method = call.method
-        if method.is_counted:
-            self._host.begun()
         if method.reply is not None and call.half_closed and call.failure is None:
             self._reply(call, method.reply)
         elif method.service.inline:
@@ -186,7 +184,15 @@ class GrpcSession(Http2Session[CallHead]):
         else:
             call.task = asyncio.create_task(self._run(call))
             call.task.add_done_callback(lambda _task: self._end_unbegun(call))
-        if call.head.timeout is not None and call.stream_id in self._calls:
+        if call.stream_id in self._calls:
+            self._keep(call)
+
+    def _keep(self, call: GrpcCall) -> None:
+        """A call that did not end as it began. Most do, and never need what costs something here."""
+        if call.method.is_counted:
+            call.is_counted = True
+            self._host.begun()
+        if call.head.timeout is not None:
             call.deadline = self._loop.call_later(call.head.timeout, self._expire, call)
 
     def _reply(self, call: GrpcCall, reply: RpcReply) -> None:
@@ -256,9 +262,9 @@ class GrpcSession(Http2Session[CallHead]):
             self._loop.call_later(REFUSAL_GRACE, self._answer, call, status, message)
         self._forget(call)
 
-    def _answer_at_once(self, call: GrpcCall, framed: bytes) -> bool:
+    def _answer_at_once(self, call: GrpcCall, message: bytes) -> bool:
         """Send a whole answer of one message. False when some of it would have to wait."""
-        is_sent = self._connection.send_answer(call.stream_id, ANSWER, framed)
+        is_sent = self._connection.send_answer(call.stream_id, ANSWER, message)
         self._flush_soon()
         return is_sent
 
@@ -267,7 +273,7 @@ class GrpcSession(Http2Session[CallHead]):
         call.failure = None  # what was raised holds the frames that it passed, and they the call
         if call.deadline is not None:
             call.deadline.cancel()
-        if call.method.is_counted:
+        if call.is_counted:
             self._host.ended()
 
     def _answer(self, call: GrpcCall, status: Status, message: str) -> None:
@@ -319,31 +325,30 @@ class GrpcSession(Http2Session[CallHead]):
     def hold(self, call: GrpcCall, message: bytes) -> bool:
         if call.has_answered or call.held is not None or call.task is not None:
             return False
-        framed = prefix(message) + message
-        if not self._connection.takes(call.stream_id, len(framed)):
+        if not self._connection.takes(call.stream_id, PREFIX_BYTES + len(message)):
             return False
-        call.held = framed
+        call.held = message
         return True
 
     def _let_go(self, call: GrpcCall) -> None:
         """Send what was kept back: the answer goes on, or ends in an error."""
-        framed, call.held = call.held, None
-        if framed is not None and self._connection.is_sendable(call.stream_id):
-            call.drained = self._send(call, framed)
+        message, call.held = call.held, None
+        if message is not None and self._connection.is_sendable(call.stream_id):
+            call.drained = self._send(call, message)
 
     def send_message(self, call: GrpcCall, message: bytes) -> bool:
         self._let_go(call)
         if not self._connection.is_sendable(call.stream_id):
             raise ClientGone("the caller is gone")
-        return self._send(call, message, prefix(message))
+        return self._send(call, message)
 
-    def _send(self, call: GrpcCall, message: bytes, prefix: bytes = b"") -> bool:
+    def _send(self, call: GrpcCall, message: bytes) -> bool:
         connection, stream_id = self._connection, call.stream_id
         if not call.has_answered:
             call.has_answered = True
             connection.send_headers(stream_id, RESPONSE)
         self._flush_soon()
-        return connection.send_data(stream_id, message, prefix)
+        return connection.send_data(stream_id, message, prefix(message))
 
     def advance(self, call: GrpcCall) -> None:
         if call.task is None:

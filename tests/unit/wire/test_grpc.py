@@ -15,6 +15,7 @@ from kinference.wire.grpc import (
     read_head,
     refusal_head,
     trailers,
+    whole_message,
 )
 from kinference.wire.http2.fields import field
 from kinference.wire.http2.requests import Request
@@ -108,6 +109,13 @@ def test_a_message_byte_by_byte_costs_no_object_a_byte() -> None:
         assert deframer.feed(bytes((byte,))) == []
         assert len(deframer._pieces) <= 129
     assert deframer.feed(b"\0") == [bytes(1000)]
+
+
+def test_one_message_and_nothing_else_is_had_without_a_deframer() -> None:
+    assert whole_message(framed(b"x" * 10), 10) == b"x" * 10
+    assert whole_message(framed(b""), 10) == b""
+    others = (b"", framed(b"x")[:-1], framed(b"x") + b"y", framed(b"x" * 11), b"\1" + framed(b"x")[1:])
+    assert [whole_message(data, 10) for data in others] == [None] * len(others)
 
 
 def test_half_a_message_is_known_as_such() -> None:

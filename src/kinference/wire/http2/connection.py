@@ -103,13 +103,13 @@ class Http2Connection(Generic[Head]):
 
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)
-        self._intake.arrived(size)
         stream = self._streams.live.get(stream_id)
         if stream is None or stream.state is HALF_CLOSED_REMOTE:
+            self._intake.arrived(size)
             check(FrameType.DATA, stream_id, self._known(stream_id))
             self._guard.charge(Nuisance.EMPTY, self._now)
             return
-        self._intake.hold(stream, size)
+        self._intake.arrived(size, stream)
         data = payload
         if flags & PADDED:
             data = frames.unpadded(payload)

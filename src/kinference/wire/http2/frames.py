@@ -1,7 +1,7 @@
 """HTTP/2 frames: their numbers, and how they are written (RFC 9113, sections 4, 6 and 7)."""
 
 from enum import IntEnum
-from struct import Struct
+from struct import Struct, calcsize
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADER = Struct(">IBI")
@@ -93,26 +93,27 @@ def headers(flags: int, stream_id: int, block: bytes, frame_bytes_max: int = FRA
 
 
 class WholeAnswer:
-    """An answer whose head and trailers are always the same, as three frames around what differs."""
+    """An answer whose head and trailers are always the same, as three frames around what differs.
 
-    __slots__ = ("_before", "_behind", "_head", "_trailers")
+    Its DATA begins with a prefix that says how long the rest is; `prefix` is how `struct` spells that.
+    """
 
-    def __init__(self, head: bytes, trailers: bytes) -> None:
-        self._head, self._trailers = head, trailers
-        self._before = Struct(f">IBI{len(head)}sIBI")
-        self._behind = Struct(f">IBI{len(trailers)}s")
+    __slots__ = ("_before", "_behind", "_head", "_head_mark", "_trailers", "_trailers_mark", "prefix_bytes")
 
-    def before(self, stream_id: int, size: int) -> bytes:
-        """What goes before so many bytes of DATA."""
-        head = self._head
-        return self._before.pack(
-            len(head) << 8 | _HEADERS, END_HEADERS, stream_id, head, size << 8 | _DATA, 0, stream_id
+    def __init__(self, head: bytes, trailers: bytes, prefix: str) -> None:
+        self._head, self._head_mark = head, len(head) << 8 | _HEADERS
+        self._trailers, self._trailers_mark = trailers, len(trailers) << 8 | _HEADERS
+        self._before = Struct(f">IBI{len(head)}sIBI{prefix}").pack
+        self._behind = Struct(f">IBI{len(trailers)}s").pack
+        self.prefix_bytes = calcsize(f">{prefix}")
+
+    def around(self, stream_id: int, size: int) -> tuple[bytes, bytes]:
+        """What goes before so many bytes, and what ends the answer behind them."""
+        marked = self.prefix_bytes + size << 8 | _DATA
+        return (
+            self._before(self._head_mark, END_HEADERS, stream_id, self._head, marked, 0, stream_id, size),
+            self._behind(self._trailers_mark, END_HEADERS | END_STREAM, stream_id, self._trailers),
         )
-
-    def behind(self, stream_id: int) -> bytes:
-        """What ends the answer."""
-        trailers = self._trailers
-        return self._behind.pack(len(trailers) << 8 | _HEADERS, END_HEADERS | END_STREAM, stream_id, trailers)
 
 
 def settings(values: dict[int, int]) -> bytes:

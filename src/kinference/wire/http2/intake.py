@@ -19,6 +19,7 @@ class Intake:
     def __init__(self, limits: Http2Limits, write: Callable[[bytes], None]) -> None:
         self._limits, self._write = limits, write
         self.window = limits.connection_window
+        self._open_from = limits.connection_window / 2
         self.owed = 0
         """Bytes that arrived and for which the connection's window has not been opened again."""
         self.untaken = 0
@@ -28,27 +29,19 @@ class Intake:
         self.is_withholding = False
         """Whether the connection's window would have been opened, and was not for want of room."""
 
-    def arrived(self, size: int) -> None:
-        """DATA arrived, for whatever stream."""
+    def arrived(self, size: int, stream: Stream | None = None) -> None:
+        """DATA arrived; for a stream that takes it, or for none."""
         self.window -= size
         if self.window < 0:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the connection's window")
         self.owed += size
-        if self.owed * 2 >= self._limits.connection_window:
+        if self.owed >= self._open_from:
             if self._account.is_short:
                 self.is_withholding = True
             else:
                 self.open_window()
-
-    def open_window(self) -> None:
-        """Let the peer send as much again on the connection."""
-        self.is_withholding = False
-        self._write(window_update(0, self.owed))
-        self.window += self.owed
-        self.owed = 0
-
-    def hold(self, stream: Stream, size: int) -> None:
-        """It is for this stream."""
+        if stream is None:
+            return
         stream.receive_window -= size
         stream.untaken += size
         self.untaken += size
@@ -60,6 +53,13 @@ class Intake:
             raise StreamFault(ErrorCode.ENHANCE_YOUR_CALM, "more DATA than all handlers of the connection take")
         if account.held > account.refuse_above and account.refuses(self.untaken):
             raise StreamFault(ErrorCode.ENHANCE_YOUR_CALM, "more DATA than all handlers of all connections take")
+
+    def open_window(self) -> None:
+        """Let the peer send as much again on the connection."""
+        self.is_withholding = False
+        self._write(window_update(0, self.owed))
+        self.window += self.owed
+        self.owed = 0
 
     def taken(self, stream: Stream, size: int) -> None:
         """Its handler took so much: the peer may send as much again."""
@@ -73,7 +73,8 @@ class Intake:
 
     def forget(self, stream: Stream) -> None:
         """A stream has ended; nobody will take what it brought."""
-        self._give_back(stream.untaken)
+        if stream.untaken:
+            self._give_back(stream.untaken)
 
     def close(self) -> None:
         """The connection is lost, and with it what it brought."""

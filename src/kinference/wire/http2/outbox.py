@@ -69,14 +69,15 @@ class Outbox:
 
     def send_whole(self, stream: Stream, answer: WholeAnswer, data: bytes) -> bool:
         """Send an answer from its head to its end, or nothing of it: False where the DATA would have to wait."""
-        size = len(data)
+        length = len(data)
+        size = answer.prefix_bytes + length
         if not self.takes(stream, size):
             return False
         self.window -= size
         stream.send_window -= size
-        before, behind = answer.before(stream.id, size), answer.behind(stream.id)
+        before, behind = answer.around(stream.id, length)
         self._output += (before, data, behind)
-        self._size += len(before) + size + len(behind)
+        self._size += len(before) + length + len(behind)
         return True
 
     def turn(self) -> Iterator[Stream]:

@@ -5,7 +5,7 @@ The ways are remembered for the last few hundred streams only, because what may 
 how it ended: what was under way when we reset it is ignored, what follows the peer's own end is a fault.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from enum import IntEnum, auto
 
 from kinference.wire.http2.frames import ConnectionFault, ErrorCode, FrameType, StreamFault
@@ -109,7 +109,7 @@ class Streams:
     def __init__(self) -> None:
         self.live: dict[int, Stream] = {}
         self.last_id = 0
-        self._ended: dict[int, State] = {}
+        self._ended: OrderedDict[int, State] = OrderedDict()
 
     def state_of(self, stream_id: int) -> State:
         """The state of any stream that a client may name."""
@@ -137,7 +137,7 @@ class Streams:
         ended = self._ended
         ended[stream_id] = state
         if len(ended) > REMEMBERED_MAX:
-            del ended[next(iter(ended))]
+            ended.popitem(last=False)
 
 
 def check(kind: FrameType, stream_id: int, state: State) -> bool:

@@ -81,7 +81,7 @@ def test_an_answer_is_headers_data_and_trailers() -> None:
 
 
 def test_a_whole_answer_goes_at_once_or_not_at_all() -> None:
-    talk, answer = Talk(), WholeAnswer(OK, literal(b"grpc-status", b"0"))
+    talk, answer = Talk(), WholeAnswer(OK, literal(b"grpc-status", b"0"), "I")
     talk.open()
     assert not talk.connection.takes(1, 1), "the peer has not sent all"
     assert not talk.connection.send_answer(1, answer, b"hello")

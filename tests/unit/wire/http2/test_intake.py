@@ -29,7 +29,8 @@ def test_the_connections_window_opens_as_bytes_arrive() -> None:
 
 def test_a_streams_window_opens_in_steps_as_bytes_are_taken() -> None:
     intake, written, stream = opened()
-    intake.hold(stream, 100)
+    intake.arrived(100, stream)
+    written.clear()
     intake.taken(stream, 19)
     assert written == []
     intake.taken(stream, 1)
@@ -41,7 +42,7 @@ def test_a_stream_that_has_ended_gets_no_more_window() -> None:
     intake, written, stream = opened()
     streams = Streams()
     streams.open(stream)
-    intake.hold(stream, 50)
+    intake.arrived(50, stream)
     streams.advance(stream, Event.PEER_ENDS)
     intake.taken(stream, 50)
     assert written == []
@@ -51,7 +52,7 @@ def test_a_stream_that_has_ended_gets_no_more_window() -> None:
 def test_more_than_a_window_is_a_fault_of_who_granted_it() -> None:
     intake, _, stream = opened()
     with pytest.raises(StreamFault, match="FLOW_CONTROL_ERROR"):
-        intake.hold(stream, 101)
+        intake.arrived(101, stream)
     with pytest.raises(ConnectionFault, match="FLOW_CONTROL_ERROR"):
         intake.arrived(201)
 
@@ -59,9 +60,9 @@ def test_more_than_a_window_is_a_fault_of_who_granted_it() -> None:
 def test_what_a_connection_holds_is_bounded_and_the_end_of_a_stream_makes_room() -> None:
     intake, _, stream = opened()
     other = Stream(3, 0, LIMITS.stream_window)
-    intake.hold(stream, 100)
+    intake.arrived(100, stream)
     with pytest.raises(StreamFault, match="ENHANCE_YOUR_CALM"):
-        intake.hold(other, 51)
+        intake.arrived(51, other)
     intake.forget(other)
     intake.forget(stream)
     assert intake.untaken == 0
@@ -76,8 +77,8 @@ def test_what_all_connections_hold_is_one_account_and_one_that_is_lost_gives_bac
     account = Untaken()
     first, second = two_of(account)
     streams = [Stream(number, 0, LIMITS.stream_window) for number in (1, 3)]
-    first.hold(streams[0], 60)
-    second.hold(streams[1], 30)
+    first.arrived(60, streams[0])
+    second.arrived(30, streams[1])
     first.taken(streams[0], 10)
     assert (account.held, account.connections) == (80, 2)
     first.close()
@@ -90,12 +91,12 @@ def test_what_all_connections_hold_is_one_account_and_one_that_is_lost_gives_bac
 
 def test_over_half_of_the_bound_of_all_only_who_holds_more_than_an_even_share_is_refused() -> None:
     first, second = two_of(Untaken(160))
-    first.hold(Stream(1, 0, LIMITS.stream_window), 80)
-    second.hold(Stream(1, 0, LIMITS.stream_window), 40)
+    first.arrived(80, Stream(1, 0, LIMITS.stream_window))
+    second.arrived(40, Stream(1, 0, LIMITS.stream_window))
     with pytest.raises(StreamFault, match="ENHANCE_YOUR_CALM"):
-        first.hold(Stream(3, 0, LIMITS.stream_window), 1)
+        first.arrived(1, Stream(3, 0, LIMITS.stream_window))
     with pytest.raises(StreamFault, match="ENHANCE_YOUR_CALM"):
-        second.hold(Stream(3, 0, LIMITS.stream_window), 1)
+        second.arrived(1, Stream(3, 0, LIMITS.stream_window))
 
 
 def test_while_room_is_short_the_connections_window_is_for_the_shell_to_open() -> None:

@@ -126,14 +126,14 @@ def test_bytes_arrive_in_order_and_never_beyond_a_window(
 
 
 def test_a_whole_answer_goes_at_once_or_not_at_all() -> None:
-    outbox, one, answer = Outbox(1000), stream(1, 10), WholeAnswer(b"head", b"end")
+    outbox, one, answer = Outbox(1000), stream(1, 12), WholeAnswer(b"head", b"end", "H")
     assert not outbox.send_whole(one, answer, b"x" * 11)
     assert outbox.take() == b""
     assert outbox.send_whole(one, answer, b"x" * 10)
     size, written = outbox.size, outbox.take()
     assert size == len(written)
-    assert split(written) == [(1, 4, 1, b"head"), (0, 0, 1, b"x" * 10), (1, 5, 1, b"end")]
-    assert (one.send_window, outbox.window) == (0, 65_525)
+    assert split(written) == [(1, 4, 1, b"head"), (0, 0, 1, b"\0\x0a" + b"x" * 10), (1, 5, 1, b"end")]
+    assert (one.send_window, outbox.window) == (0, 65_523)
 
 
 def test_nothing_is_taken_at_once_where_something_waits_or_the_shell_is_full() -> None:
