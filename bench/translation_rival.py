@@ -2,7 +2,14 @@
 
 Run: `python bench/translation_rival.py`. LiteLLM is a pinned release in an environment of its own, which the first run
 makes in the directory that `--environment` names. Counted is CPU time from the bytes of a body, or of an event's data,
-to the bytes for the other side: of LiteLLM its transformation alone, without its router, hooks and logging.
+to the bytes for the other side, twice for requests:
+
+- alone: LiteLLM's transformation of parameters and messages, called by itself between its JSON reader and its JSON
+  writer, against `plan` and `emit`, which also tell what is lost;
+- whole: what each does in the product between the client's bytes and the HTTP client. Of LiteLLM that is
+  `litellm.completion` up to its HTTP client's `post`, without its router, its proxy, and the threads that it leaves work
+  to; of ours the body's parsing for routing, the picker's rewriting, and what the gateway does for the way back.
+  (LiteLLM's way to Converse signs by a library that is no part of it: there is no whole figure.)
 """
 
 import argparse
@@ -14,8 +21,17 @@ import venv
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from statistics import median
 
+from rival.conversations import CONVERSATIONS, MODEL  # type: ignore[import-not-found] # the folder beside this script
+
+from kinference.core.decision import BackendChoice
+from kinference.gateway.translation import way_back
+from kinference.ids import ObjectRef, StreamId
+from kinference.picker.rewriting import rewrite
+from kinference.ports import PickArguments
 from kinference.shapes.answers import Frame
+from kinference.shapes.detect import parse
 from kinference.shapes.sse import Event
 from kinference.shapes.translate import Way, emit, plan
 from kinference.shapes.way_back import StreamTranslation
@@ -23,45 +39,40 @@ from kinference.vocabulary import Api
 
 PINNED = "litellm==1.74.9"
 SIDE = Path(__file__).parent / "rival" / "litellm_side.py"
-PROSE = "The quick brown fox jumps over the lazy dog, and the story goes on. "
-MODEL = "claude-3-5-sonnet-20241022"
-MESSAGES_CHUNK = (
-    '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"word"}}'  # as Anthropic writes it
-)
-GEMINI_CHUNK = (
-    '{"candidates":[{"content":{"role":"model","parts":[{"text":"word"}]},"index":0}],"usageMetadata":'
-    '{"promptTokenCount":9,"candidatesTokenCount":1,"totalTokenCount":10},"modelVersion":"g","responseId":"r"}'
-)
+PATH = "/v1/chat/completions"
+DESTINATIONS = {
+    "messages": (Api.ANTHROPIC_MESSAGES, MODEL),
+    "gemini": (Api.GEMINI, "gemini-2.5-pro"),
+    "converse": (Api.BEDROCK_CONVERSE, "anthropic.claude-3-5-sonnet-20241022-v2:0"),
+}
+NO_WHOLE = "converse"
+CHUNKS = {
+    "messages": '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"word"}}',
+    "gemini": '{"candidates":[{"content":{"role":"model","parts":[{"text":"word"}]},"index":0}],"usageMetadata":'
+    '{"promptTokenCount":9,"candidatesTokenCount":1,"totalTokenCount":10},"modelVersion":"g","responseId":"r"}',
+}
+SECONDS = 0.02
+"""Of work in one round, about."""
 
 
-def chat(messages: int, body_bytes: int) -> bytes:
-    """A chat of about this size, with a tool."""
-    text = PROSE * (body_bytes // messages // len(PROSE))
-    said = [{"role": ("user", "assistant")[turn % 2], "content": text} for turn in range(messages - 1 | 1)]
-    schema = {"type": "object", "properties": {"x": {"type": "string"}}}
-    tools = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": schema}}]
-    fields = {"model": MODEL, "max_tokens": 99, "temperature": 0.5, "tools": tools, "messages": said}
-    return json.dumps(fields, separators=(",", ":")).encode()
+def alone(body: bytes, way: Way) -> bytes:
+    """Our translation."""
+    return emit(plan(body, way))
 
 
-def ours(body: bytes) -> dict[str, Callable[[], object]]:
-    """What we do, by name."""
+def whole(body: bytes, way: Way) -> object:
+    """What the product does around it too."""
+    arguments = PickArguments(StreamId(0), "", request_path=PATH, translates=True)
+    choice = BackendChoice(ObjectRef("", "provider"), way.model, way.destination, "")
+    sent = rewrite(body, parse(body, PATH), choice, arguments).body
+    return way_back(body, sent or body, way)
 
-    def request(destination: Api) -> bytes:
-        return emit(plan(body, Way(Api.OPENAI_CHAT, destination, MODEL)))
 
-    def chunk(destination: Api, text: bytes) -> Callable[[], object]:
-        back = plan(body, Way(Api.OPENAI_CHAT, destination, MODEL)).back
-        event = Event("content_block_delta", text, text)
-        return partial(StreamTranslation(back, Frame("r", 1)).feed, event)
-
-    return {
-        "request to messages": partial(request, Api.ANTHROPIC_MESSAGES),
-        "request to gemini": partial(request, Api.GEMINI),
-        "request to converse": partial(request, Api.BEDROCK_CONVERSE),
-        "chunk of messages": chunk(Api.ANTHROPIC_MESSAGES, MESSAGES_CHUNK.encode()),
-        "chunk of gemini": chunk(Api.GEMINI, GEMINI_CHUNK.encode()),
-    }
+def chunk(name: str) -> Callable[[], object]:
+    """One chunk's translation, in the midst of a stream."""
+    text, (api, model) = CHUNKS[name].encode(), DESTINATIONS[name]
+    back = plan(CONVERSATIONS["one text"](200), Way(Api.OPENAI_CHAT, api, model)).back
+    return partial(StreamTranslation(back, Frame("r", 1)).feed, Event("content_block_delta", text, text))
 
 
 def environment(place: Path) -> Path:
@@ -76,47 +87,68 @@ def environment(place: Path) -> Path:
 class Rival:
     """LiteLLM's process."""
 
-    def __init__(self, python: Path, body: bytes) -> None:
+    def __init__(self, python: Path) -> None:
         command = [python, SIDE]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._say(json.dumps([body.decode(), MESSAGES_CHUNK, GEMINI_CHUNK]))
         while (line := self._heard()) != "ready":
             if not line:
                 raise SystemExit("LiteLLM did not start")
 
-    def microseconds(self, name: str, loops: int) -> float:
+    def microseconds(self, name: str, text: str, loops: int) -> float:
         """CPU time of one call."""
-        self._say(f"{name} {loops}")
-        return float(self._heard())
-
-    def _say(self, line: str) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(line + "\n")
+        self.process.stdin.write(json.dumps([name, text, loops]) + "\n")
         self.process.stdin.flush()
+        return float(self._heard())
 
     def _heard(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
 
+def compared(rival: Rival, name: str, text: str, call: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """Our microseconds and LiteLLM's, the medians of rounds in turn."""
+    timer = timeit.Timer(call, timer=time.thread_time)
+    call()
+    loops = max(1, int(SECONDS / max(timer.timeit(3) / 3, 1e-7)))
+    rival.microseconds(name, text, 1)
+    own, others = [], []
+    for _ in range(rounds):
+        own.append(timer.timeit(loops) / loops * 1e6)
+        others.append(rival.microseconds(name, text, max(1, loops // 8)))
+    return median(own), median(others)
+
+
+def figures(pair: tuple[float, float]) -> str:
+    own, other = pair
+    return f" {own:9.1f} | {other:9.1f} | {other / own:6.1f} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--environment", type=Path, default=Path("build/rival"), help="LiteLLM's environment")
-    parser.add_argument("--kib", type=int, default=64, help="size of the bodies (default 64)")
-    parser.add_argument("--messages", type=int, default=60, help="messages in each (default 60)")
-    parser.add_argument("--rounds", type=int, default=9, help="rounds of which the median counts (default 9)")
+    parser.add_argument("--kib", type=int, nargs="+", default=[1, 16, 64, 256], help="sizes (default 1 16 64 256)")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of which the median counts (default 7)")
     options = parser.parse_args()
 
-    body = chat(options.messages, options.kib << 10)
-    rival = Rival(environment(options.environment), body)
-    print(f"{'microseconds':24}{'kinference':>12}{PINNED:>20}{'times':>8}")
-    for name, call in ours(body).items():
-        loops, rounds = 20 if name.startswith("request") else 2000, []
-        for _ in range(options.rounds):
-            own = timeit.Timer(call, timer=time.process_time).timeit(loops) / loops * 1e6
-            rounds.append((own, rival.microseconds(name, loops)))
-        own, other = (sorted(column)[options.rounds // 2] for column in zip(*rounds, strict=True))
-        print(f"{name:24}{own:12.1f}{other:20.1f}{other / own:8.1f}", flush=True)
+    rival = Rival(environment(options.environment))
+    print(f"Microseconds of CPU time, {PINNED}; alone, then whole.\n")
+    print("| chat to | KiB | conversation | ours | LiteLLM | times | ours, whole | LiteLLM, whole | times |")
+    print("|---|--:|---|--:|--:|--:|--:|--:|--:|")
+    for name, (api, model) in DESTINATIONS.items():
+        way = Way(Api.OPENAI_CHAT, api, model)
+        for kib in options.kib:
+            for kind, made in CONVERSATIONS.items():
+                body = made(kib << 10)
+                row = figures(compared(rival, name, body.decode(), partial(alone, body, way), options.rounds))
+                if name != NO_WHOLE:
+                    call = partial(whole, body, way)
+                    row += figures(compared(rival, f"whole {name}", body.decode(), call, options.rounds))
+                print(f"| {name} | {kib} | {kind} |{row}", flush=True)
+    print()
+    for name, text in CHUNKS.items():
+        pair = compared(rival, f"chunk of {name}", text, chunk(name), options.rounds)
+        print(f"| chunk of {name} |{figures(pair)}", flush=True)
     rival.process.terminate()
 
 
