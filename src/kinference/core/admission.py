@@ -23,7 +23,7 @@ from kinference.core.ledger import SCRAPE_FADES_S, Load
 from kinference.core.pick import Router
 from kinference.core.rates import Rates
 from kinference.core.request import Request
-from kinference.core.waiting import AdmissionRules, Waiting, WaitingLine
+from kinference.core.waiting import AdmissionRules, Waiting, WaitingGroup, WaitingLine
 from kinference.core.weigh import Weighing
 from kinference.ids import Milliseconds, ObjectRef, Seconds
 from kinference.vocabulary import Outcome, QosClass
@@ -34,6 +34,7 @@ TICK_S = 0.001
 LOOK_S = 0.25
 """While any wait, so often at least: a scrape may have told of room."""
 HINT_MAX_S = 60.0
+GROUPS_MAX = 100
 WEIGHED_MAX = 4
 """So many are weighed anew in a look; the rest is judged from memory."""
 OVERDUE_MAX = 64
@@ -61,6 +62,11 @@ class WaitingSnapshot:
     tenants: int
     work_ms: Milliseconds
     longest_s: Seconds
+    why: str
+    bound_ms: dict[str, Milliseconds]
+    """The work that waits for each destination."""
+    groups: tuple[WaitingGroup, ...]
+    """The longest waits, by class and tenant: no more than GROUPS_MAX."""
 
 
 class Admission:
@@ -128,8 +134,28 @@ class Admission:
     def snapshot(self, now: Seconds) -> tuple[WaitingSnapshot, ...]:
         """Who waits, by pools."""
         return tuple(
-            WaitingSnapshot(tuple(map(str, key)), line.counts(), line.tenants(), line.work_ms, line.longest_s(now))
+            WaitingSnapshot(
+                tuple(map(str, key)),
+                line.counts(),
+                line.tenants(),
+                line.work_ms,
+                line.longest_s(now),
+                self._why(line, now),
+                dict(line.bound_ms),
+                tuple(line.groups(now)[:GROUPS_MAX]),
+            )
             for key, line in self._lines.items()
+        )
+
+    def _why(self, line: WaitingLine, now: Seconds) -> str:
+        """What those of a line wait for."""
+        usable = [(one.load, rates) for one, rates in line.places.values() if one.is_usable(now)]
+        if not usable:
+            return f"none of {len(line.places)} destinations can be used: not ready, draining or ejected for failing"
+        ready_ms = min(_ready_ms(*place, now) for place in usable)
+        return (
+            f"each of {len(usable)} destinations has prompts to compute, the least of them {ready_ms:.0f} ms; "
+            f"one can start with {self._rules.start_within_ms:.0f} ms before it, where the KV cache has room"
         )
 
     # --- who starts ------------------------------------------------------------------------------

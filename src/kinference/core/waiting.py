@@ -85,12 +85,27 @@ class Waiting:
     """When it would be its turn, were nobody else there: the order within a tenant."""
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingGroup:
+    """Those of one class and one tenant, for people."""
+
+    qos: QosClass
+    tenant: str
+    requests: int
+    work_ms: Milliseconds
+    longest_s: Seconds
+
+
 def _due(waiting: Waiting) -> Seconds:
     return waiting.due
 
 
 def _since(waiting: Waiting) -> Seconds:
     return waiting.since
+
+
+def _work(waiting: Waiting) -> Milliseconds:
+    return waiting.work_ms
 
 
 @dataclass(slots=True, eq=False)
@@ -282,6 +297,17 @@ class WaitingLine:
     def longest_s(self, now: Seconds) -> Seconds:
         """How long the one has waited that has waited longest."""
         return now - min((one.since for one in self._live.values()), default=now)
+
+    def groups(self, now: Seconds) -> list[WaitingGroup]:
+        """Who waits by class and tenant, the longest wait first."""
+        found = [
+            WaitingGroup(
+                qos, tenant.name, len(tenant.items), sum(map(_work, tenant.items)), now - min(map(_since, tenant.items))
+            )
+            for qos, line in self._classes.items()
+            for tenant in line.ring
+        ]
+        return sorted(found, key=lambda group: -group.longest_s)
 
     def counts(self) -> dict[QosClass, int]:
         """How many of each class wait."""

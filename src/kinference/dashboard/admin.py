@@ -8,6 +8,7 @@ import msgspec
 
 from kinference.dashboard.control import PROVIDERS, ROUTES, ControlApi
 from kinference.dashboard.endpoints import ENDPOINTS, EndpointsApi
+from kinference.dashboard.page import Page
 from kinference.observe.metrics import Metrics
 from kinference.vocabulary import Role
 from kinference.wire.access import Access, Denied, Unauthenticated
@@ -53,7 +54,7 @@ class Admin:
     """Routes the admin port's requests."""
 
     def __init__(self, sources: AdminSources) -> None:
-        self._sources = sources
+        self._sources, self._page = sources, Page()
         self._routes: Mapping[str, Callable[[Exchange], Awaitable[None]]] = {
             _METRICS: self._metrics,
             "/healthz": self._healthz,
@@ -78,7 +79,7 @@ class Admin:
             await self._answer(exchange, asker)
 
     def _asker(self, exchange: Exchange) -> str:
-        if exchange.path in _OPEN:
+        if exchange.path in _OPEN or self._page.serves(exchange.path):
             return ""
         return self._sources.access.check(exchange.headers, *_roles(exchange.path), names=exchange.peer_names).name
 
@@ -89,13 +90,13 @@ class Admin:
             await control.handle(exchange, asker)
         elif drains is not None and drains.serves(exchange.path):
             await drains.handle(exchange, asker)
-        elif route is None:
-            known = "\n".join(sorted([*self._routes, *((PROVIDERS, ROUTES) if control is not None else ())]))
+        elif route is None and not self._page.serves(exchange.path):
+            known = "\n".join(sorted(["/", *self._routes, *((PROVIDERS, ROUTES) if control is not None else ())]))
             await respond(exchange, 404, f"not found; this port serves:\n{known}\n".encode(), _TEXT)
         elif exchange.method not in ("GET", "HEAD"):
             await respond(exchange, 405, b"method not allowed; use GET\n", _TEXT, (b"allow", b"GET, HEAD"))
         else:
-            await route(exchange)
+            await (route or self._page.handle)(exchange)
 
     async def _metrics(self, exchange: Exchange) -> None:
         self._sources.refresh()

@@ -56,7 +56,7 @@ def _tenant_view(account: Account, now: Seconds) -> Mapping[str, object]:
 
 
 def waiting_views(admission: Admission, now: Seconds) -> Sequence[Mapping[str, object]]:
-    """Who waits for an engine to have room: how many of each class, for how much work, and for how long at most."""
+    """Who waits for an engine to have room: by class and tenant, for how much work and how long, and why."""
     return [
         {
             "destinations": one.pools,
@@ -64,6 +64,9 @@ def waiting_views(admission: Admission, now: Seconds) -> Sequence[Mapping[str, o
             "tenants": one.tenants,
             "work_ms": one.work_ms,
             "longest_s": one.longest_s,
+            "why": one.why,
+            "bound_ms": one.bound_ms,
+            "groups": [{**asdict(group), "qos": group.qos.name.lower()} for group in one.groups],
         }
         for one in admission.snapshot(now)
     ]

@@ -378,6 +378,14 @@ def test_people_see_who_waits() -> None:
     [line] = world.admission.snapshot(0.6)
     assert (line.pools, line.tenants, line.longest_s) == (("default/pool",), 2, 0.5)
     assert line.requests == {INTERACTIVE: 1, BATCH: 1}
+    assert [(one.qos, one.tenant, one.requests, one.longest_s) for one in line.groups] == [
+        (BATCH, "one", 1, 0.5),
+        (INTERACTIVE, "two", 1, 0.6 - 0.2),
+    ]
+    assert line.bound_ms == {"default/pool/h0:1": line.work_ms}
+    assert line.why.startswith("each of 1 destinations has prompts to compute, the least of them 400 ms; ")
+    world.fleet.set_ready(POOL, Address("h0:1"), ready=False)
+    assert world.admission.snapshot(0.6)[0].why.startswith("none of 1 destinations can be used")
     assert line.work_ms > 1_000
 
 

@@ -181,3 +181,15 @@ def test_who_has_left_leaves_nothing_behind_however_long_others_wait() -> None:
     finally:
         tracemalloc.stop()
     assert list(line.line.overdue(60.0)) == line.order()
+
+
+def test_people_see_classes_and_tenants_the_longest_wait_first() -> None:
+    line = Line()
+    line.add(qos=BATCH, tenant="a")
+    line.add(qos=INTERACTIVE, tenant="b")
+    line.add(qos=INTERACTIVE, tenant="b")
+    groups = {(one.qos, one.tenant): one.requests for one in line.line.groups(5.0)}
+    assert groups == {(BATCH, "a"): 1, (INTERACTIVE, "b"): 2}
+    waits = [one.longest_s for one in line.line.groups(5.0)]
+    assert waits == sorted(waits, reverse=True)
+    assert sum(one.work_ms for one in line.line.groups(5.0)) == line.line.work_ms

@@ -16,7 +16,7 @@ class AskedExchange:
         self.headers = headers
         self.peer, self.accepted_at = "127.0.0.1:5", 0.0
         self.peer_names: Sequence[str] = ()
-        self.status, self.sent = 0, b""
+        self.status, self.answer_headers, self.sent = 0, dict[bytes, bytes](), b""
         self._content = content
 
     def arrived(self) -> bytes | None:
@@ -26,7 +26,7 @@ class AskedExchange:
         yield self._content
 
     async def start(self, status: int, headers: Headers) -> None:
-        self.status = status
+        self.status, self.answer_headers = status, dict(headers)
 
     async def write(self, chunk: bytes) -> None:
         self.sent += chunk

@@ -185,3 +185,10 @@ async def test_who_waits_is_listed() -> None:
 async def test_tenants_are_listed_with_their_use() -> None:
     exchange = await ask("/api/v1/tenants")
     assert msgspec.json.decode(exchange.sent) == {"tenants": [{"tenant": "acme"}]}
+
+
+async def test_the_page_is_for_everybody_and_what_it_shows_is_not() -> None:
+    pages = [await ask_as("", path) for path in ("/", "/page.js", "/page.css")]
+    assert [page.status for page in pages] == [200, 200, 200]
+    assert (await ask_as("", "/api/v1/waiting")).status == 401
+    assert (await ask("/", method="POST")).status == 405

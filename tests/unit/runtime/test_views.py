@@ -109,4 +109,13 @@ def test_people_see_who_waits_for_an_engine() -> None:
     (view,) = waiting_views(admission, 1.5)
     assert (view["destinations"], view["requests"]) == ((str(POOL),), {"interactive": 1})
     assert (view["tenants"], view["longest_s"]) == (1, 1.5)
-    assert msgspec.json.encode(view)
+    assert view["bound_ms"] == {f"{POOL}/10.0.0.1:8000": view["work_ms"]}
+    assert str(view["why"]).startswith("each of 1 destinations has prompts to compute, the least of them ")
+    (group,) = msgspec.json.decode(msgspec.json.encode(view))["groups"]
+    assert group == {
+        "qos": "interactive",
+        "tenant": "acme",
+        "requests": 1,
+        "work_ms": view["work_ms"],
+        "longest_s": 1.5,
+    }
