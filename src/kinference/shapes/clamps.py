@@ -5,16 +5,19 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from kinference.shapes import claude, reasoners
+from kinference.shapes import claude, media, reasoners
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.gemini.thinking import refuses_penalties
-from kinference.shapes.ir import Effort, FormatKind, Request
-from kinference.shapes.lost import Lost
+from kinference.shapes.ir import Audio, Effort, FormatKind, Request, kinds_of
+from kinference.shapes.lost import Lost, Untranslatable
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
 
 OPENAI_STOPS: Final = 4
+OPENAI_AUDIO: Final = ("wav", "mp3")
 GEMINI_STOPS: Final = 5
+
+_SEED_END: Final = 2**31
 
 CLAUDE_APIS: Final = (Api.ANTHROPIC_MESSAGES, Api.BEDROCK_CONVERSE)
 OPENAI_APIS: Final = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES)
@@ -71,6 +74,34 @@ def _stop(request: Request, fields: Fields, target: Api) -> tuple[Request, list[
     return replace(request, stop=kept), [lost]
 
 
+def _seed(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """Google's are of 32 bits."""
+    seed = request.sampling.seed
+    if seed is None or target is not Api.GEMINI or -_SEED_END <= seed < _SEED_END:
+        return request, []
+    lost = Lost("clamped", name_of(Concept.SEED, fields), f"{seed}->{seed % _SEED_END}")
+    return replace(request, sampling=replace(request.sampling, seed=seed % _SEED_END)), [lost]
+
+
+def _grammar(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """Where there are functions only, a grammar is words in a description."""
+    is_kept = target in OPENAI_APIS and not request.is_plain_chat
+    if is_kept or not any(tool.grammar for tool in request.tools):
+        return request, []
+    return request, [Lost("clamped", name_of(Concept.GRAMMARS, fields), "description")]
+
+
+def _plain(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """Without what is OpenAI's own, and what OpenAI itself does not take."""
+    if request.is_plain_chat and request.verbosity:
+        return replace(request, verbosity=""), [Lost("dropped", name_of(Concept.VERBOSITY, fields))]
+    if target is Api.OPENAI_CHAT and not request.is_plain_chat and Audio in kinds_of(request.turns):
+        sounds = (block for turn in request.turns for block in turn.blocks if isinstance(block, Audio))
+        if any(media.audio_format(sound.source.mime) not in OPENAI_AUDIO for sound in sounds):
+            raise Untranslatable(f"{name_of(Concept.AUDIO, fields)}: this model takes WAV and MP3")
+    return request, []
+
+
 def _json(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     hinted = only_hints(request, target)
     return request, [Lost("clamped", name_of(Concept.JSON_OBJECT, fields), "hint")] if hinted else []
@@ -108,4 +139,4 @@ def _model(request: Request, fields: Fields, target: Api) -> tuple[Request, list
     return request, [Lost("dropped", name_of(concept, fields)) for concept in dropped]
 
 
-_RULES: Final[tuple[_Rule, ...]] = (_temperature, _cap, _stop, _json, _effort, _model)
+_RULES: Final[tuple[_Rule, ...]] = (_temperature, _cap, _stop, _seed, _grammar, _plain, _json, _effort, _model)

@@ -56,6 +56,11 @@ def is_adaptive(model: str) -> bool:
     return generation(model) >= _ADAPTIVE_SINCE
 
 
+def begins_answers(model: str) -> bool:
+    """Whether a request may hold the beginning of its answer."""
+    return generation(model) < _ADAPTIVE_SINCE or _VERSION.search(model) is None
+
+
 def effort_of(request: Request) -> str:
     """How much to think, by Claude's own words; of these one is newer than the others."""
     assert request.thinking is not None

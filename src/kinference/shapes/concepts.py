@@ -42,6 +42,7 @@ class Concept(Enum):
     STOP = "stop sequences"
     TOOLS = "function tools"
     FREE_FORM_TOOLS = "free-form tools"
+    GRAMMARS = "grammars of free-form tools"
     STRICT_TOOLS = "strict tool schemas"
     NO_TOOLS = "tool choice `none`"
     FORCED_TOOLS = "forced tool choice"
@@ -107,6 +108,7 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     Concept.STOP: (_CLAMPED, _DROPPED, _CLAMPED, _CLAMPED, _KEPT),
     Concept.TOOLS: (_KEPT, _KEPT, _KEPT, _KEPT, _KEPT),
     Concept.FREE_FORM_TOOLS: (_KEPT, _KEPT, _MAPPED, _MAPPED, _MAPPED),
+    Concept.GRAMMARS: (_KEPT, _KEPT, _CLAMPED, _CLAMPED, _CLAMPED),
     Concept.STRICT_TOOLS: (_CLAMPED, _CLAMPED, _CLAMPED, _DROPPED, _CLAMPED),
     Concept.NO_TOOLS: (_KEPT, _KEPT, _KEPT, _KEPT, _MAPPED),
     Concept.FORCED_TOOLS: (_KEPT, _KEPT, _KEPT, _KEPT, _KEPT),

@@ -116,6 +116,13 @@ def kinds_of(turns: Iterable[Turn]) -> set[type[Block]]:
     return {type(block) for turn in turns for block in turn.blocks}
 
 
+class Grammar(msgspec.Struct, frozen=True):
+    """`syntax` says in what language the definition is."""
+
+    syntax: str
+    definition: str
+
+
 class Tool(msgspec.Struct, frozen=True):
     """A function that the model may call; a free-form one takes text in place of an object."""
 
@@ -124,6 +131,8 @@ class Tool(msgspec.Struct, frozen=True):
     schema: Json | None = None
     strict: bool | None = None
     is_free_form: bool = False
+    grammar: Grammar | None = None
+    """What the text of a free-form one has to obey."""
     cache: CacheMark | None = None
 
 
@@ -213,8 +222,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: ToolChoice | None = None
     parallel_tools: bool | None = None
     max_tokens: int | None = None
-    is_capped_as_of_old: bool = False
-    """Whether the destination knows OpenAI's cap by the name that it had before there were reasoning models."""
+    is_plain_chat: bool = False
+    """Whether the destination speaks Chat for a model that is not OpenAI's, and may not know what is newer in it: the
+    cap's present name, tools that are no functions.
+    """
     sampling: Sampling = Sampling()
     answers: int = 1
     """How many answers to the same request are wanted."""

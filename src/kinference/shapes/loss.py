@@ -8,7 +8,7 @@ import msgspec
 from kinference.shapes.alternate import answered, orphans
 from kinference.shapes.bedrock_converse.embed import PURPOSE, embeds_by_cohere
 from kinference.shapes.clamps import CLAUDE_APIS, clamp
-from kinference.shapes.claude import output_cap
+from kinference.shapes.claude import begins_answers, output_cap
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.ir import (
     Audio,
@@ -53,6 +53,8 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
             raise Untranslatable(f"{name_of(concept, fields)}: no destination of API {target.value} can carry it")
         if verdict is Treatment.DROPPED:
             losses.append(Lost("dropped", name_of(concept, fields)))
+    if Concept.PREFILL in asked and target in CLAUDE_APIS and not begins_answers(request.model):
+        raise Untranslatable(f"{name_of(Concept.PREFILL, fields)}: this model begins its answers itself")
     told = []
     if request.answers > 1 and request.is_streaming:
         raise Untranslatable(f"{name_of(Concept.SEVERAL_ANSWERS, fields)}: a stream is translated with one answer only")

@@ -3,7 +3,7 @@
 import base64
 import binascii
 from typing import Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from kinference.shapes.ir import Media
 from kinference.shapes.scan import BadBody
@@ -17,6 +17,15 @@ _MAGIC: Final = (
     (b"%PDF", "application/pdf"),
 )
 _WHITE: Final = "".join(char for char in map(chr, range(128)) if char.isspace())
+_BY_SUFFIX: Final = {
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "png": "image/png",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "pdf": "application/pdf",
+}
+_AUDIO: Final = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav", "x-aac": "aac", "x-flac": "flac"}
 _SNIFFED_CHARS: Final = 24
 """Base64 characters that hold the first bytes of any of those."""
 
@@ -46,6 +55,18 @@ def true_type(data: str) -> str:
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for magic, mime in _MAGIC if head.startswith(magic)), "")
+
+
+def audio_format(mime: str) -> str:
+    """What OpenAI and AWS call a type of audio."""
+    name = mime.removeprefix("audio/")
+    return _AUDIO.get(name, name)
+
+
+def type_of(url: str) -> str:
+    """What a URL's path says of its type; "" where it says nothing that we know."""
+    suffix = urlsplit(url).path.rpartition(".")[2].lower()
+    return _BY_SUFFIX.get(suffix, "")
 
 
 def from_url(url: str, where: str) -> Media:

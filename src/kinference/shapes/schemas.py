@@ -80,7 +80,11 @@ _NOT_STRICT: Final = frozenset(
     ]
 )
 """Keywords that OpenAI refuses where it is to hold the model to a schema."""
-_STRICTS: Final = _Subset(without=frozenset(["default"]), closes=True)
+_STRICTS: Final = _Subset(
+    without=frozenset(["default"]),
+    formats=frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]),
+    closes=True,
+)
 _OPENAI_APIS: Final = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES)
 
 
@@ -260,7 +264,7 @@ def is_strict(schema: object, *, is_root: bool = True) -> bool:
         return False
     if is_root and (schema.get("type") != "object" or "anyOf" in schema):
         return False
-    if not _NOT_STRICT.isdisjoint(schema):
+    if not _NOT_STRICT.isdisjoint(schema) or _STRICTS.leaves_out("format", schema.get("format", "date")):
         return False
     if (schema.get("type") == "object" or "properties" in schema) and not _is_exact(schema):
         return False

@@ -75,7 +75,12 @@ def _has_bad_ids(request: Request) -> bool:
 
 def _tool(tool: Tool, names: Mapping[str, str], wraps: bool) -> Tool:
     tool = replace(tool, name=names.get(tool.name, tool.name))
-    return replace(tool, is_free_form=False, schema=INPUT) if wraps else tool
+    if not wraps:
+        return tool
+    if tool.grammar is not None:
+        told = f"The input has to obey this {tool.grammar.syntax} grammar:\n{tool.grammar.definition}"
+        tool = replace(tool, description=f"{tool.description}\n\n{told}".strip())
+    return replace(tool, is_free_form=False, schema=INPUT, grammar=None)
 
 
 def _block(block: Block, names: Mapping[str, str], wraps: bool) -> Block:

@@ -47,7 +47,7 @@ DESTINATIONS: Final[Mapping[Api, Destination]] = {
     Api.BEDROCK_CONVERSE: bedrock_converse.DESTINATION,
 }
 _LIKE_OPENAI: Final = (Api.OPENAI_CHAT, Api.VERTEX_OPENAI)
-"""Spoken by many servers, of which not all know the newer name of the cap; Azure's names tell no model."""
+"""Spoken by many servers, whatever their model; Azure serves OpenAI's, under names that do not tell."""
 JSON_HINT: Final = "Answer with one JSON object and nothing else: no text around it and no code fence."
 
 
@@ -125,16 +125,16 @@ def plan(body: bytes, way: Way) -> Plan:
     fields = object_of(loads(body), "body")
     request = client.parse_request(fields)
     check_speakers(request.turns)
-    request = replace(request, model=way.model, is_streaming=request.is_streaming or way.streams)
+    streams = request.is_streaming or way.streams
+    is_plain = way.destination in _LIKE_OPENAI and not is_openais(way.model)
+    request = replace(request, model=way.model, is_streaming=streams, is_plain_chat=is_plain)
     request, losses = fit(request, client.fields, shape, way.loss)
     if is_mended(body):
         losses = (*losses, Lost("replaced", "lone surrogates"))
     is_hinted = only_hints(request, shape)
     if is_hinted:
         request = replace(request, system=(*request.system, Text(JSON_HINT)))
-    if way.destination in _LIKE_OPENAI and not is_openais(way.model):
-        request = replace(request, is_capped_as_of_old=True)
-    wraps = treatment(Concept.FREE_FORM_TOOLS, shape) is Treatment.MAPPED
+    wraps = is_plain or treatment(Concept.FREE_FORM_TOOLS, shape) is Treatment.MAPPED
     request, tooling = fit_tools(request, wraps=wraps)
     back = Return(
         way.client,

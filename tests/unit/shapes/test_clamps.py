@@ -99,3 +99,56 @@ def test_penalties_that_a_newer_gemini_refuses_are_left_out_and_told() -> None:
     }
     assert warnings(body, CHAT, GEMINI, "gemini-3.5-flash") == "dropped=frequency_penalty"
     assert warnings(CHAT_BODY | {"presence_penalty": 0}, CHAT, GEMINI, "gemini-3.5-flash") == ""
+
+
+def test_a_seed_beyond_googles_range_is_brought_into_it_and_told() -> None:
+    body = CHAT_BODY | {"seed": 2**40 + 7}
+    assert sent(body, CHAT, GEMINI)["generationConfig"]["seed"] == 7
+    assert warnings(body, CHAT, GEMINI) == "clamped=seed:1099511627783->7"
+    assert warnings(CHAT_BODY | {"seed": -5}, CHAT, GEMINI) == ""
+
+
+GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": "start: x"}
+PATCH = {"type": "custom", "name": "patch", "description": "d", "format": GRAMMAR}
+
+
+def test_a_grammar_is_kept_by_openais_models_and_told_in_words_to_others() -> None:
+    body = {"model": "m", "input": "hi", "tools": [PATCH]}
+    (tool,) = sent(body, RESPONSES, CHAT, "gpt-5")["tools"]
+    assert tool["custom"]["format"] == {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: x"}}
+    assert warnings(body, RESPONSES, CHAT, "gpt-5") == ""
+    assert sent({"model": "m", "messages": HI, "tools": [tool]}, CHAT, RESPONSES)["tools"] == [PATCH]
+    for destination in (CHAT, MESSAGES, GEMINI, CONVERSE):
+        assert "clamped=custom.format:description" in warnings(body, RESPONSES, destination, "qwen")
+        assert "lark grammar:\\nstart: x" in str(
+            sent(body, RESPONSES, destination, "qwen")["tools" if destination is not CONVERSE else "toolConfig"]
+        )
+
+
+def test_who_has_functions_alone_is_given_free_form_tools_as_such() -> None:
+    body = {"model": "m", "input": "hi", "tools": [PATCH]}
+    assert [tool["type"] for tool in sent(body, RESPONSES, CHAT, "qwen")["tools"]] == ["function"]
+    assert [tool["type"] for tool in sent(body, RESPONSES, CHAT, "gpt-5")["tools"]] == ["custom"]
+    assert [tool["type"] for tool in sent(body, RESPONSES, Api.AZURE_OPENAI, "mine")["tools"]] == ["custom"]
+
+
+def test_verbosity_is_openais_own() -> None:
+    body = {"model": "m", "input": "hi", "text": {"verbosity": "low"}}
+    assert sent(body, RESPONSES, CHAT, "gpt-5")["verbosity"] == "low"
+    assert warnings(body, RESPONSES, CHAT, "qwen") == "dropped=text.verbosity"
+
+
+def heard(mime: str) -> Any:
+    return {"contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": mime, "data": "AAAA"}}]}]}
+
+
+@pytest.mark.parametrize(("mime", "form"), [("audio/mpeg", "mp3"), ("audio/x-wav", "wav"), ("audio/wav", "wav")])
+def test_audio_has_openais_names(mime: str, form: str) -> None:
+    (part,) = sent(heard(mime), GEMINI, CHAT, "gpt-4o-audio-preview")["messages"][0]["content"]
+    assert part["input_audio"]["format"] == form
+
+
+def test_audio_that_openai_does_not_take_goes_to_others_alone() -> None:
+    with pytest.raises(Untranslatable, match="WAV and MP3"):
+        planned(heard("audio/ogg"), GEMINI, CHAT, model="gpt-4o-audio-preview")
+    assert sent(heard("audio/ogg"), GEMINI, CHAT, "qwen-omni")

@@ -114,3 +114,12 @@ def test_e2_a_mended_conversation_is_told_and_strictly_refused() -> None:
 
 def test_hosts_of_an_api_are_like_it() -> None:
     assert planned(CHAT_BODY, CHAT, Api.VERTEX_ANTHROPIC).back.destination is MESSAGES
+
+
+@pytest.mark.parametrize("destination", [MESSAGES, Api.BEDROCK_CONVERSE])
+def test_newer_claudes_begin_their_answers_themselves(destination: Api) -> None:
+    body = CHAT_BODY | {"messages": [*HI, {"role": "assistant", "content": "So: "}]}
+    with pytest.raises(Untranslatable, match="beginning of the answer"):
+        planned(body, CHAT, destination, model="claude-opus-4-6")
+    (part,) = sent(body, CHAT, destination, "claude-sonnet-4-5")["messages"][-1]["content"]
+    assert part["text"] == "So:"

@@ -65,3 +65,17 @@ def test_text_in_base64() -> None:
     for data in ("/w==", "a"):
         with pytest.raises(BadBody, match="here"):
             media.decoded_text(data, "here")
+
+
+@pytest.mark.parametrize(
+    ("url", "mime"),
+    [
+        ("https://x/a.PNG?size=1", "image/png"),
+        ("https://x/a.jpeg", "image/jpeg"),
+        ("https://x/a.b/c.pdf#1", "application/pdf"),
+        ("https://x/png", ""),
+        ("https://x/a.exe", ""),
+    ],
+)
+def test_a_url_tells_its_type_by_its_end(url: str, mime: str) -> None:
+    assert media.type_of(url) == mime

@@ -94,8 +94,8 @@ def _offered(tools: Sequence[Tool], names: Sequence[str]) -> Sequence[Tool]:
 def _tool(tool: Tool) -> Json:
     described: Json = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
     described["input_schema"] = tool.schema or NO_PARAMETERS
-    if tool.strict is not None:
-        described["strict"] = tool.strict
+    if tool.strict:
+        described["strict"] = True
     return described | _mark(tool.cache)
 
 
@@ -176,7 +176,7 @@ def _result(result: ToolResult) -> Json:
 def _document(file: File) -> Json:
     if file.text:
         source: Json = {"type": "text", "media_type": "text/plain", "data": file.text}
-    elif file.source.data and file.source.mime != "application/pdf":
+    elif file.source.mime != "application/pdf" and (file.source.data or file.source.mime):
         raise Untranslatable("file: a Messages destination takes PDF and plain text")
     else:
         source = _source(file.source)

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from kinference.shapes import media
 from kinference.shapes.alternate import alternating
 from kinference.shapes.anthropic_messages.emit import NO_PARAMETERS
 from kinference.shapes.bedrock_converse.embed import emit_embeddings
@@ -69,6 +70,9 @@ def emit_request(request: Request) -> Json:
     if system:
         body["system"] = list(_marked(system))
     body["messages"] = [{"role": turn.role.value, "content": list(_content(turn))} for turn in turns]
+    last = body["messages"][-1]["content"][-1]
+    if turns[-1].role is Role.ASSISTANT and "text" in last:
+        last["text"] = last["text"].rstrip()  # a beginning of the answer may not end in white space
     return body
 
 
@@ -119,8 +123,8 @@ def _tools(tools: Iterable[Tool]) -> Iterator[Json]:
     for tool in tools:
         spec: Json = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
         spec["inputSchema"] = {"json": tool.schema or NO_PARAMETERS}
-        if tool.strict is not None:
-            spec["strict"] = tool.strict
+        if tool.strict:
+            spec["strict"] = True
         yield {"toolSpec": spec}
         if tool.cache is not None:
             yield _point(tool.cache)
@@ -199,7 +203,7 @@ def _block(block: Block) -> Json:
             kind = block.source.mime.removeprefix("image/")
             return {"image": {"format": kind, "source": {"bytes": block.source.data}}}
         case Audio():
-            kind = block.source.mime.removeprefix("audio/")
+            kind = media.audio_format(block.source.mime)
             return {"audio": {"format": kind, "source": {"bytes": block.source.data}}}
         case File():
             return _document(block)

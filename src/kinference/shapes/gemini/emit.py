@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kinference.shapes import media
 from kinference.shapes.alternate import alternating
 from kinference.shapes.gemini.embed import emit_embeddings
 from kinference.shapes.gemini.thinking import thinking_config
@@ -150,5 +151,6 @@ def _part(block: Block) -> Json:
 
 def _media(source: Media) -> Json:
     if source.url:
-        return {"fileData": {"fileUri": source.url} | ({"mimeType": source.mime} if source.mime else {})}
+        mime = source.mime or media.type_of(source.url)
+        return {"fileData": {"fileUri": source.url} | ({"mimeType": mime} if mime else {})}
     return {"inlineData": {"mimeType": source.mime, "data": source.data}}

@@ -27,10 +27,14 @@ from kinference.shapes.ir import (
     Turn,
 )
 from kinference.shapes.json_text import bool_of, count_of, dumps, list_of, number_of, object_of, string_of, strings_of
+from kinference.shapes.lost import Untranslatable
 from kinference.shapes.openai_chat.request import answers_of
 from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import from_base64, unsealed
 from kinference.vocabulary import Api
+
+_TOLD = {"output", "result", "error"}
+"""Under which clients put all that a function had to say."""
 
 
 def parse_request(body: Json) -> Request:
@@ -154,10 +158,17 @@ class _Contents:
         if call_id in waiting:
             waiting.remove(call_id)
         response = object_of(result.get("response") or {}, f"{where}.functionResponse.response")
-        is_error = "error" in response
-        value = response.get("error") if is_error else response.get("output", response)
+        value = next(iter(response.values())) if len(response) == 1 and not _TOLD.isdisjoint(response) else response
         text = value if isinstance(value, str) else dumps(value).decode()
-        return ToolResult(call_id, (Text(text),) if text else (), is_error)
+        shown = (self._shown(part, f"{where}.functionResponse.parts") for part in _list(result.get("parts"), where))
+        return ToolResult(call_id, (*((Text(text),) if text else ()), *shown), "error" in response)
+
+    def _shown(self, part: object, where: str) -> Block:
+        """What a result shows beside its text."""
+        block = self._block(camel(object_of(part, where)), where)
+        if not isinstance(block, Image | File | Audio):
+            raise BadBody(f"{where}: unknown; give inlineData or fileData")
+        return block
 
 
 def _whole_thoughts(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -184,6 +195,7 @@ def _inline(blob: Json, where: str) -> Block:
         return Image(media.image(Media(mime=mime, data=data), where))
     if mime.startswith("audio/"):
         return Audio(Media(mime=mime, data=data))
+    _check_still(mime, where)
     if mime.startswith("text/"):
         return File(Media(), text=media.decoded_text(data, where))
     return File(Media(mime=mime, data=data))
@@ -191,9 +203,15 @@ def _inline(blob: Json, where: str) -> Block:
 
 def _linked(file: Json, where: str) -> Block:
     source = media.from_url(string_of(file.get("fileUri"), f"{where}.fileData.fileUri"), where)
-    mime = media.normal(string_of(file.get("mimeType"), f"{where}.fileData.mimeType"))
+    mime = media.normal(string_of(file.get("mimeType"), f"{where}.fileData.mimeType")) or media.type_of(source.url)
+    _check_still(mime, where)
     if source.url.startswith("gs://") or "generativelanguage.googleapis.com" in source.url:
         source = Media(file_id=source.url)
     else:
         source = Media(mime=mime, url=source.url)
-    return Image(source) if mime.startswith("image/") or not mime else File(source)
+    return Image(source) if mime.startswith("image/") else File(source)
+
+
+def _check_still(mime: str, where: str) -> None:
+    if mime.startswith("video/"):
+        raise Untranslatable(f"{where}: no destination of another API can carry a video")

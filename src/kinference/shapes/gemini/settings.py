@@ -17,6 +17,8 @@ _MODES: Final[Mapping[str, ToolMode]] = {
     "NONE": ToolMode.NONE,
 }
 _COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+_OWN_FORMATS: Final = tuple(("format", name) for name in ("enum", "int32", "int64", "float", "double"))
+"""Which say no more than the type does."""
 _HOLDING: Final = ("items", "anyOf", "additionalProperties", "prefixItems")
 """Keywords of a schema that hold others."""
 _LEVELS: Final[Mapping[str, Effort]] = {
@@ -66,7 +68,7 @@ def lowered(schema: Any) -> Any:  # noqa: ANN401 - any JSON value
             members[name] = {own: lowered(inner) for own, inner in value.items()}
         elif name in _COUNTS and isinstance(value, str) and value.isdecimal():
             members[name] = int(value)
-        elif name not in ("nullable", "propertyOrdering"):
+        elif name not in ("nullable", "propertyOrdering") and (name, value) not in _OWN_FORMATS:
             members[name] = lowered(value) if name in _HOLDING else value
     if isinstance(kind := schema.get("type"), str):
         members["type"] = [kind.lower(), "null"] if schema.get("nullable") is True else kind.lower()

@@ -38,7 +38,7 @@ def emit_request(request: Request) -> Json:
         body["tools"] = [_tool(tool) for tool in request.tools]
         body |= _tool_rules(request)
     if request.max_tokens is not None:
-        body["max_tokens" if request.is_capped_as_of_old else "max_completion_tokens"] = request.max_tokens
+        body["max_tokens" if request.is_plain_chat else "max_completion_tokens"] = request.max_tokens
     body |= sampling(request.sampling, _SAMPLING)
     if request.stop:
         body["stop"] = list(request.stop)
@@ -47,6 +47,7 @@ def emit_request(request: Request) -> Json:
     if request.thinking is not None:
         body["reasoning_effort"] = request.thinking.effort.word
     body |= _probabilities(request)
+    body |= {"user": request.end_user} if request.is_plain_chat and request.end_user else {}
     body |= identity(request)
     if request.verbosity:
         body["verbosity"] = request.verbosity
@@ -71,11 +72,8 @@ def sampling(numbers: Sampling, names: Iterable[str]) -> Json:
 def identity(request: Request) -> Json:
     """Who asks, and at what price, in OpenAI's words."""
     tier = "default" if request.service_tier.startswith("standard") else request.service_tier
-    given = {
-        "safety_identifier": _short(request.end_user),
-        "prompt_cache_key": _short(request.cache_key),
-        "service_tier": tier,
-    }
+    own = {"safety_identifier": _short(request.end_user), "prompt_cache_key": _short(request.cache_key)}
+    given = ({} if request.is_plain_chat else own) | {"service_tier": tier}
     return {name: value for name, value in given.items() if value}
 
 
@@ -92,6 +90,9 @@ def _short(name: str) -> str:
 def _tool(tool: Tool) -> Json:
     described = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
     if tool.is_free_form:
+        if tool.grammar is not None:
+            grammar = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
+            return {"type": "custom", "custom": described | {"format": {"type": "grammar", "grammar": grammar}}}
         return {"type": "custom", "custom": described}
     function: Json = {**described, "parameters": tool.schema or {"type": "object", "properties": {}}}
     if tool.strict is not None:
@@ -210,7 +211,7 @@ def _part(block: Block) -> Json:
             image = {"url": media.to_url(block.source)} | ({"detail": block.detail} if block.detail else {})
             return {"type": "image_url", "image_url": image}
         case Audio():
-            kind = block.source.mime.removeprefix("audio/")
+            kind = media.audio_format(block.source.mime)
             return {"type": "input_audio", "input_audio": {"data": block.source.data, "format": kind}}
         case File(text=text) if text:
             return {"type": "text", "text": f"{block.name}\n{text}" if block.name else text}

@@ -94,7 +94,7 @@ FIELDS: Final[Fields] = {
         "parameters": _KEPT,
         "strict": Concept.STRICT_TOOLS,
     },
-    "tools.custom": {"name": _KEPT, "description": _KEPT, "format": _DROPPED},
+    "tools.custom": {"name": _KEPT, "description": _KEPT, "format": Concept.GRAMMARS},
     "response_format": {"type": Concept.JSON_OBJECT, "json_schema": Concept.JSON_SCHEMA},
     "json_schema": {"name": _KEPT, "description": _KEPT, "schema": _KEPT, "strict": _KEPT},
     "tool_choice": {

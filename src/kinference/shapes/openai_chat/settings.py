@@ -8,6 +8,7 @@ from kinference.shapes.ir import (
     Effort,
     Format,
     FormatKind,
+    Grammar,
     Json,
     Thinking,
     Tool,
@@ -42,9 +43,17 @@ def _tools(body: Json) -> Iterator[Tool]:
             case "custom":
                 custom = object_of(tool.get("custom"), f"{where}.custom")
                 name = named(custom, f"{where}.custom")
-                yield Tool(name, string_of(custom.get("description"), where), is_free_form=True, cache=cache)
+                form = object_of(custom.get("format") or {}, f"{where}.custom.format")
+                grammar = grammar_of(object_of(form.get("grammar") or {}, f"{where}.custom.format"), where)
+                yield Tool(name, string_of(custom.get("description"), where), None, None, True, grammar, cache)
             case _:
                 raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
+
+
+def grammar_of(grammar: Json, where: str) -> Grammar | None:
+    """What the input of a custom tool has to obey; None where anything goes. Raises BadBody."""
+    definition = string_of(grammar.get("definition"), f"{where}.definition")
+    return Grammar(string_of(grammar.get("syntax"), f"{where}.syntax"), definition) if definition else None
 
 
 def _function(value: object, where: str, cache: CacheMark | None = None) -> Tool:

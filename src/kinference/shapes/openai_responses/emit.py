@@ -64,7 +64,10 @@ def emit_request(request: Request) -> Json:
 def _tool(tool: Tool) -> Json:
     described = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
     if tool.is_free_form:
-        return {"type": "custom", **described}
+        if tool.grammar is None:
+            return {"type": "custom", **described}
+        grammar = {"type": "grammar", "syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
+        return {"type": "custom", **described, "format": grammar}
     schema = tool.schema or {"type": "object", "properties": {}}
     return {"type": "function", **described, "parameters": schema, "strict": tool.strict is True}
 

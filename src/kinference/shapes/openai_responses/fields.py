@@ -86,7 +86,7 @@ FIELDS: Final[Fields] = {
         **_MARK,
     },
     "function": {**_TOOL, "parameters": _KEPT, "strict": Concept.STRICT_TOOLS, "output_schema": _IGNORED},
-    "custom": {**_TOOL, "format": _DROPPED},
+    "custom": {**_TOOL, "format": Concept.GRAMMARS},
     "tool_choice": {
         "type": Concept.NO_TOOLS,
         "name": Concept.FORCED_TOOLS,

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kinference.shapes.ir import Format, FormatKind, Json, Thinking, Tool, ToolChoice, ToolMode
 from kinference.shapes.json_text import bool_of, list_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
-from kinference.shapes.openai_chat.settings import MODES, allowed, effort_of, named, schema_format
+from kinference.shapes.openai_chat.settings import MODES, allowed, effort_of, grammar_of, named, schema_format
 from kinference.shapes.scan import BadBody
 
 
@@ -24,7 +24,8 @@ def _tools(tools: Sequence[object]) -> Iterator[Tool]:
             raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
         name, description = named(tool, where), string_of(tool.get("description"), f"{where}.description")
         if tool["type"] == "custom":
-            yield Tool(name, description, is_free_form=True)
+            form = object_of(tool.get("format") or {}, f"{where}.format")
+            yield Tool(name, description, is_free_form=True, grammar=grammar_of(form, f"{where}.format"))
             continue
         schema = tool.get("parameters")
         yield Tool(

@@ -162,3 +162,9 @@ def test_results_stand_together_and_what_they_show_comes_after() -> None:
         *["inlineData"] * 2,
         "text",
     ]
+
+
+def test_an_image_by_its_address_has_the_type_that_this_says() -> None:
+    parts = [{"type": "image_url", "image_url": {"url": "https://x/a.png"}}]
+    body = sent({"model": "m", "messages": [{"role": "user", "content": parts}]}, CHAT, GEMINI)
+    assert body["contents"][0]["parts"] == [{"fileData": {"fileUri": "https://x/a.png", "mimeType": "image/png"}}]

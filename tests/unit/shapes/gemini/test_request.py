@@ -121,3 +121,39 @@ def test_a_question_for_tokens_may_hold_the_whole_request() -> None:
         assert parse_request({name: whole}) == parse_request({"contents": [HI], "systemInstruction": "s"})
     with pytest.raises(BadBody, match="generateContentRequest"):
         parse_request({"generateContentRequest": []})
+
+
+def test_all_that_a_function_had_to_say_is_kept() -> None:
+    image = {"inlineData": {"mimeType": "image/png", "data": PNG}}
+    for response, text in (
+        ({"result": {"a": 1}}, '{"a":1}'),
+        ({"output": "o", "status": 2}, '{"output":"o","status":2}'),
+        ({"error": "e", "code": 5}, '{"error":"e","code":5}'),
+    ):
+        (result,) = blocks({"functionResponse": {"name": "f", "response": response, "parts": [image]}})
+        assert result == ToolResult("f", (Text(text), Image(Media("image/png", PNG))), "error" in response)
+    with pytest.raises(BadBody, match=r"functionResponse\.parts"):
+        blocks({"functionResponse": {"name": "f", "parts": [{"text": "x"}]}})
+
+
+def test_a_file_is_what_its_address_says_where_nothing_else_does() -> None:
+    assert blocks({"fileData": {"fileUri": "https://x/a.png"}}) == (Image(Media("image/png", url="https://x/a.png")),)
+    assert blocks({"fileData": {"fileUri": "https://x/watch"}}) == (File(Media(url="https://x/watch")),)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"inlineData": {"mimeType": "video/mp4", "data": "AAAA"}},
+        {"fileData": {"mimeType": "video/mp4", "fileUri": "https://x/y"}},
+    ],
+)
+def test_a_video_goes_nowhere_else(part: object) -> None:
+    with pytest.raises(Untranslatable, match="video"):
+        blocks(part)
+
+
+@pytest.mark.parametrize("name", ["googleSearch", "google_search", "urlContext", "codeExecution"])
+def test_a_search_is_asked_for_by_an_empty_object(name: str) -> None:
+    with pytest.raises(Untranslatable, match="tools"):
+        parse(HI, tools=[{name: {}}])

@@ -25,7 +25,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import dumps
 from kinference.shapes.openai_chat.emit import emit_request
-from tests.unit.shapes.conversions import messages_to_chat
+from tests.unit.shapes.conversions import CHAT, HI, MESSAGES, messages_to_chat, sent
 
 IMAGE = Image(Media("image/png", "AAAA"))
 
@@ -126,8 +126,15 @@ def test_settings_under_chats_names() -> None:
 
 def test_an_id_beyond_the_length_that_is_taken_goes_by_its_digest() -> None:
     def identity(name: str) -> Any:
-        return messages_to_chat(metadata={"user_id": name})["safety_identifier"]
+        body = {"model": "m", "max_tokens": 9, "messages": HI, "metadata": {"user_id": name}}
+        return sent(body, MESSAGES, CHAT, "gpt-5")["safety_identifier"]
 
     assert identity("u" * 64) == "u" * 64
     assert len(identity("u" * 65)) == 64
     assert identity("u" * 65) == identity("u" * 65) != identity("u" * 66)
+
+
+def test_servers_of_others_models_are_told_the_user_in_the_older_way_and_nothing_of_openais_own() -> None:
+    body = messages_to_chat(metadata={"user_id": "u"})
+    assert body["user"] == "u"
+    assert "safety_identifier" not in body
