@@ -22,6 +22,8 @@ from kinference.fleet.kv_batch import encode_extra
 from kinference.ids import Seconds
 from kinference.observe.metrics import KV_TOKENIZED, Metrics
 from kinference.ports import Clock, Upstream
+from kinference.shapes.plain_chat import plain_chat
+from kinference.vocabulary import Api
 
 PATH: Final = "/tokenize"
 WORKERS: Final = 4
@@ -34,6 +36,8 @@ REFUSED_S: Seconds = 60.0
 _OK: Final = 200
 _MEDIA: Final = (b'"image_url"', b'"input_audio"', b'"video_url"', b'"audio_url"', b'"image"')
 _CHAT, _TEXT = "/chat/completions", "/completions"
+_OTHERS: Final = {"messages": Api.ANTHROPIC_MESSAGES, "responses": Api.OPENAI_RESPONSES}
+"""By the end of their path: APIs that an engine puts into a chat first."""
 _ABSENT: Final = msgspec.Raw()
 _log = logging.getLogger(__name__)
 
@@ -72,6 +76,10 @@ class _Wanted:
 
 def ask_about(body: bytes, path: str) -> Question | None:
     """The question for a request's body; None where the engine would not put the same prompt together."""
+    api = _OTHERS.get(path.rpartition("/")[2])
+    if api is not None:
+        chat = plain_chat(api, body)
+        return None if chat is None else Question(chat.model, msgspec.json.encode(chat), "")
     if not path.endswith((_CHAT, _TEXT)) or any(kind in body for kind in _MEDIA):
         return None
     try:

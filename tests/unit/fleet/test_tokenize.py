@@ -59,6 +59,13 @@ def test_tools_that_may_not_be_called_are_not_rendered() -> None:
     }
 
 
+def test_plain_bodies_of_other_apis_are_asked_about_as_the_chat_that_they_are() -> None:
+    hi = [{"role": "user", "content": "hi"}]
+    assert asked({"model": "m", "max_tokens": 5, "messages": hi}, "/v1/messages") == {"model": "m", "messages": hi}
+    assert asked({"model": "m", "input": "hi"}, "/v1/responses") == {"model": "m", "messages": hi}
+    assert asked({"model": "m", "max_tokens": 5, "messages": hi, "tools": []}, "/v1/messages") is None
+
+
 def test_the_salt_is_kept_apart() -> None:
     question = ask_about(b'{"model":"m","prompt":"x","cache_salt":"s"}', TEXT)
     assert question is not None
