@@ -160,7 +160,7 @@ ANSWERS: dict[Api, Any] = {
         "model": "up",
         "status": "completed",
         "output": [
-            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]},
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}], "encrypted_content": "gAAA"},
             {"type": "message", "content": [{"type": "output_text", "text": "Sunny."}]},
             {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city":"Rome"}'},
         ],
@@ -186,7 +186,7 @@ ANSWERS: dict[Api, Any] = {
                     "parts": [
                         {"text": "Hm.", "thought": True},
                         {"text": "Sunny."},
-                        {"functionCall": {"name": "weather", "args": {"city": "Rome"}}},
+                        {"functionCall": {"name": "weather", "args": {"city": "Rome"}}, "thoughtSignature": "c2ln"},
                     ]
                 },
                 "finishReason": "STOP",
@@ -235,7 +235,11 @@ STREAMS: dict[Api, list[Any]] = {
         {"type": "response.created", "response": {"id": "resp_1", "model": "up"}},
         {"type": "response.output_item.added", "output_index": 0, "item": {"type": "reasoning", "summary": []}},
         {"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "Hm."},
-        {"type": "response.output_item.done", "output_index": 0, "item": {"type": "reasoning", "summary": []}},
+        {
+            "type": "response.output_item.done",
+            "output_index": 0,
+            "item": {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"},
+        },
         {"type": "response.output_text.delta", "output_index": 1, "delta": "Sunny."},
         {
             "type": "response.output_item.added",
@@ -284,7 +288,15 @@ STREAMS: dict[Api, list[Any]] = {
         {"responseId": "r1", "candidates": [{"content": {"parts": [{"text": "Sunny."}]}}]},
         {
             "responseId": "r1",
-            "candidates": [{"content": {"parts": [{"functionCall": {"name": "weather", "args": {"city": "Rome"}}}]}}],
+            "candidates": [
+                {
+                    "content": {
+                        "parts": [
+                            {"functionCall": {"name": "weather", "args": {"city": "Rome"}}, "thoughtSignature": "c2ln"}
+                        ]
+                    }
+                }
+            ],
         },
         {
             "responseId": "r1",

@@ -149,6 +149,12 @@ def treatment(concept: Concept, target: Api) -> Treatment:
     return _ROWS[concept][TARGETS.index(target)]
 
 
+def as_named(fields: Fields, body: Mapping[str, object]) -> Fields:
+    """The same fields, those first under whose names a body asks for things: some have more names than one."""
+    whole = fields[""]
+    return {**fields, "": {**{name: whole[name] for name in body if name in whole}, **whole}}
+
+
 def name_of(concept: Concept, fields: Fields) -> str:
     """What an API calls a concept: the field, or the kind of object, that says it."""
     for kind, members in fields.items():

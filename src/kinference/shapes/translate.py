@@ -20,7 +20,7 @@ from kinference.shapes import (
 )
 from kinference.shapes.alternate import check_speakers
 from kinference.shapes.clamps import only_hints
-from kinference.shapes.concepts import Concept, Treatment, treatment
+from kinference.shapes.concepts import Concept, Treatment, as_named, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
 from kinference.shapes.ir import Request, Text
 from kinference.shapes.json_text import dumps, is_mended, loads, object_of
@@ -128,7 +128,7 @@ def plan(body: bytes, way: Way) -> Plan:
     streams = request.is_streaming or way.streams
     is_plain = way.destination in _LIKE_OPENAI and not is_openais(way.model)
     request = replace(request, model=way.model, is_streaming=streams, is_plain_chat=is_plain)
-    request, losses = fit(request, client.fields, shape, way.loss)
+    request, losses = fit(request, as_named(client.fields, fields), shape, way.loss)
     if is_mended(body):
         losses = (*losses, Lost("replaced", "lone surrogates"))
     is_hinted = only_hints(request, shape)

@@ -113,7 +113,7 @@ def test_more_than_an_older_model_writes_is_brought_into_its_range() -> None:
     body = {"model": "m", "messages": HI, "max_tokens": 20_000}
     assert sent(body, CHAT, MESSAGES, model="claude-3-5-haiku-20241022")["max_tokens"] == 8192
     told = warnings(body, CHAT, MESSAGES, model="claude-3-5-haiku-20241022")
-    assert told == "clamped=max_completion_tokens:20000->8192"
+    assert told == "clamped=max_tokens:20000->8192"
     assert sent({**body, "max_tokens": 100_000}, CHAT, MESSAGES, model="claude-opus-4-6")["max_tokens"] == 100_000
 
 

@@ -60,7 +60,7 @@ def test_what_responses_lacks_is_told() -> None:
     assert set(warnings(body, CHAT, RESPONSES).split(";")) == {
         "dropped=stop",
         "dropped=seed",
-        "dropped=frequency_penalty",
+        "dropped=presence_penalty",
     }
 
 
