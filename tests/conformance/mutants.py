@@ -216,14 +216,14 @@ def takes_every_pool_for_one(patch: MonkeyPatch) -> None:
 
 
 def knows_no_later_class(patch: MonkeyPatch) -> None:
-    right = convert._open_enum
+    right = convert.pick_arguments
 
-    def open_enum(kind: type[QosClass], number: int) -> QosClass:
-        if number not in list(kind):
+    def pick_arguments(message: bytes | None, metadata: convert.Metadata, most: int) -> PickArguments:
+        if pb.PickRequest.FromString(message or b"").qos_class not in set(map(int, QosClass)):
             raise InvalidArgument("unknown value")
-        return right(kind, number)
+        return right(message, metadata, most)
 
-    patch.setattr(convert, "_open_enum", open_enum)
+    patch.setattr(convert, "pick_arguments", pick_arguments)
 
 
 def tells_the_body(patch: MonkeyPatch) -> None:

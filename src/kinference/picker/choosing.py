@@ -1,7 +1,6 @@
 """From a pushed body to a decision, and to the body as the decision's destination wants it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
@@ -14,7 +13,7 @@ from kinference.core.limits import Left
 from kinference.core.pick import Router
 from kinference.core.request import Request
 from kinference.core.waiting import Waiting
-from kinference.ids import ResponseId, Seconds
+from kinference.ids import Address, ObjectRef, ResponseId, Seconds
 from kinference.picker.rewriting import rewrite
 from kinference.picker.tickets import Ticket
 from kinference.ports import Allowance, LocalTarget, PickArguments, PickResult, ProviderTarget
@@ -27,6 +26,8 @@ from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
 REASON_MAX_CHARS: Final = 512
 SALT_BYTES: Final = 16
 NO_TICKET: Final = ResponseId(0)
+NOWHERE: Final[frozenset[Address | ObjectRef]] = frozenset()
+NO_APIS: Final[frozenset[Api]] = frozenset()
 
 
 class _Named(msgspec.Struct):
@@ -51,8 +52,7 @@ class Chosen(msgspec.Struct, frozen=True):
 Admit: TypeAlias = Callable[[Request, Seconds], Decision | Waiting]
 
 
-@dataclass(slots=True, eq=False)
-class Pending:
+class Pending(msgspec.Struct, eq=False):
     """A body on its way to a decision, which may have to wait.
 
     What cannot be translated is found out by trying: an API that it cannot be translated to is not chosen again.
@@ -113,7 +113,7 @@ def _choose(router: Router, admit: Admit, arguments: PickArguments, body: bytes,
         return Chosen(Decision(Outcome.BAD_REQUEST, str(error)), _readable_model(body))
     if router.keeps_prefixes_apart(arguments.tenant):
         parsed = msgspec.structs.replace(parsed, salt=_salt_of(arguments.tenant, parsed.salt), has_own_salt=False)
-    open_to = reaches(parsed.api, parsed.needs) if arguments.translates else frozenset()
+    open_to = reaches(parsed.api, parsed.needs) if arguments.translates else NO_APIS
     return Pending(router, admit, arguments, body, parsed, open_to).proceed(now)
 
 
@@ -191,5 +191,9 @@ def _request(parsed: Parsed, arguments: PickArguments, open_to: frozenset[Api]) 
         salt=parsed.salt,
         reaches=open_to,
         attempts_left=arguments.attempts_left,
-        failed=frozenset(one.address if isinstance(one, LocalTarget) else one.backend for one in arguments.failed),
+        failed=_places(arguments.failed) if arguments.failed else NOWHERE,
     )
+
+
+def _places(failed: frozenset[LocalTarget | ProviderTarget]) -> frozenset[Address | ObjectRef]:
+    return frozenset(one.address if isinstance(one, LocalTarget) else one.backend for one in failed)

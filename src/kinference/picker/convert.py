@@ -1,7 +1,6 @@
 """Between the contract's messages and our values, and between our failures and gRPC status."""
 
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
 from typing import TypeVar
 from urllib.parse import quote, unquote
 
@@ -71,10 +70,12 @@ OURS = "kinference-"
 LOSS_DEFAULT = Loss.WARN
 
 _LOSSES = {loss.value: loss for loss in Loss}
+_QOS_CLASSES: dict[int, QosClass] = {qos.value: qos for qos in QosClass}
+_ABORT_REASONS: dict[int, AbortReason] = {reason.value: reason for reason in AbortReason}
+"""By number. One that the contract does not name yet counts as its 0."""
 
 Metadata = Sequence[tuple[str, str | bytes]]
 MessageType = TypeVar("MessageType", bound=Message)
-Number = TypeVar("Number", bound=IntEnum)
 
 
 def decode(kind: type[MessageType], message: bytes | None) -> MessageType:
@@ -111,7 +112,7 @@ def pick_arguments(message: bytes | None, metadata: Metadata, name_max_chars: in
         client_request_id=_visible(request.client_request_id),
         pool=pool,
         pool_resource_version=version,
-        qos=_open_enum(QosClass, request.qos_class),
+        qos=_QOS_CLASSES.get(request.qos_class, QosClass.INTERACTIVE),
         request_path=path if path.startswith("/") and len(path) <= REQUEST_PATH_MAX_CHARS else "",
         translates=ours.get(TRANSLATES, "").lower() in ("1", "true"),
         loss=_LOSSES.get(ours.get(LOSS, "").lower(), LOSS_DEFAULT),
@@ -127,13 +128,14 @@ def first_token_report(message: bytes | None) -> FirstTokenReport:
 
 def final_token_report(message: bytes | None, metadata: Metadata = ()) -> FinalTokenReport:
     request = decode(pb.ReportFinalTokenRequest, message)
+    gaps = request.itl_bucket_counts
     return FinalTokenReport(
         response_id=ResponseId(request.response_id),
         model=request.model[:MODEL_MAX_CHARS],
         prompt_tokens=request.prompt_tokens,
         completion_tokens=request.completion_tokens,
         cached_tokens=request.cached_tokens if request.HasField("cached_tokens") else None,
-        itl_bucket_counts=tuple(request.itl_bucket_counts),
+        itl_bucket_counts=tuple(gaps) if gaps else (),
         itl_bucket_layout=request.itl_bucket_layout,
         broken=_ours(metadata).get(BROKEN) == "1",
     )
@@ -144,7 +146,7 @@ def abort_arguments(message: bytes | None) -> tuple[ResponseId, AbortReason, str
     request = decode(pb.AbortRequest, message)
     return (
         ResponseId(request.response_id),
-        _open_enum(AbortReason, request.reason),
+        _ABORT_REASONS.get(request.reason, AbortReason.UNSPECIFIED),
         request.detail[:DETAIL_MAX_CHARS],
     )
 
@@ -222,7 +224,11 @@ def _destination(text: str) -> LocalTarget | ProviderTarget:
 
 def _ours(metadata: Metadata) -> dict[str, str]:
     """The first text value of each key that we read."""
-    return {key: value for key, value in reversed(metadata) if key.startswith(OURS) and isinstance(value, str)}
+    ours: dict[str, str] = {}
+    for key, value in metadata:
+        if key.startswith(OURS) and key not in ours and isinstance(value, str):
+            ours[key] = value
+    return ours
 
 
 def _visible(text: str) -> str:
@@ -235,11 +241,3 @@ def _visible(text: str) -> str:
 def encodable(text: str) -> str:
     """Lone surrogates, which JSON can spell and UTF-8 cannot, become question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _open_enum(kind: type[Number], number: int) -> Number:
-    """A number that the contract does not name yet counts as its 0."""
-    try:
-        return kind(number)
-    except ValueError:
-        return kind(0)

@@ -120,28 +120,34 @@ class Desk:
         if not arguments.stream_id:
             raise InvalidArgument("body_stream_id is 0, which names no body: push one first")
         body = self._bodies.peek(arguments.stream_id)
-        whole = join(body.pieces())
+        whole, now = join(body.pieces()), self._clock.now()
 
         def conclude(chosen: Chosen) -> PickResult:
             return self._picked(chosen, whole, arguments, remote=remote)
 
-        return self._begin(arguments, whole, Asker(wake, conclude, arguments.stream_id))
+        chosen = self._choose(arguments, whole, now)
+        if isinstance(chosen, Chosen):
+            return conclude(chosen)
+        return self._wait(chosen, Asker(wake, conclude, arguments.stream_id), now)
 
     def place(self, body: bytes, arguments: PickArguments, wake: Callable[[], None]) -> Placed | HeldPick[Placed]:
         """Push, pick and a complete pull in one, for a caller in this process who keeps the body and never lets it
         stall. It may be held as a Pick may.
         """
+        now = self._clock.now()
 
         def conclude(chosen: Chosen) -> Placed:
             return self._placed(chosen, body, arguments)
 
-        return self._begin(arguments, body, Asker(wake, conclude))
+        chosen = self._choose(arguments, body, now)
+        return conclude(chosen) if isinstance(chosen, Chosen) else self._wait(chosen, Asker(wake, conclude), now)
 
     def resume(self, pick: HeldPick[Answer]) -> Answer | HeldPick[Answer]:
         """The answer of a Pick that was held; or it is held once more, where its body did not suit its destination."""
         now = self._clock.now()
         self._let_go(pick, now)
-        return self._go_on(pick.conclude(now), pick.asker, now)
+        chosen = pick.conclude(now)
+        return pick.asker.conclude(chosen) if isinstance(chosen, Chosen) else self._wait(chosen, pick.asker, now)
 
     def give_up(self, pick: HeldPick[Any]) -> None:
         """The caller of a held Pick has gone. A pushed body stays, for another Pick or until its time is over."""
@@ -150,18 +156,15 @@ class Desk:
         self._let_go(pick, now)
         self._held.release(now)
 
-    def _begin(self, arguments: PickArguments, body: bytes, asker: Asker[Answer]) -> Answer | HeldPick[Answer]:
-        began = self._clock.now()
-        chosen = choose_or_wait(self.admission, arguments, body, began)
-        self._metrics.time(PICK_SECONDS, self._clock.now() - began)
-        return self._go_on(chosen, asker, began)
+    def _choose(self, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen | Pending:
+        chosen = choose_or_wait(self.admission, arguments, body, now)
+        self._metrics.time(PICK_SECONDS, self._clock.now() - now)
+        return chosen
 
-    def _go_on(self, chosen: Chosen | Pending, asker: Asker[Answer], now: Seconds) -> Answer | HeldPick[Answer]:
-        if isinstance(chosen, Chosen):
-            return asker.conclude(chosen)
+    def _wait(self, pending: Pending, asker: Asker[Answer], now: Seconds) -> HeldPick[Answer]:
         if asker.stream_id:
             self._bodies.hold(asker.stream_id)
-        return self._held.add(HeldPick(chosen, asker, now), now)
+        return self._held.add(HeldPick(pending, asker, now), now)
 
     def _let_go(self, pick: HeldPick[Any], now: Seconds) -> None:
         if pick.asker.stream_id:
