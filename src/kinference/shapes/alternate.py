@@ -13,10 +13,7 @@ from kinference.shapes.ir import (
     Block,
     File,
     Image,
-    Reasoning,
-    Refusal,
     Role,
-    Sealed,
     Text,
     ToolCall,
     ToolResult,
@@ -26,7 +23,7 @@ from kinference.shapes.ir import (
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 
-_SPOKEN: Final = {Text, Refusal, Reasoning, Sealed}
+_NOT_THE_ASSISTANTS: Final = frozenset({ToolResult, Image, Audio, File})
 _NOTE = "<operator-note>\n{}\n</operator-note>"
 _NO_RESULT = "no result was recorded"
 
@@ -35,28 +32,35 @@ def check_speakers(turns: Iterable[Turn]) -> None:
     """Calls are the assistant's, results are not, and what the assistant shows beside words no other API can be told.
     Raises BadBody.
     """
-    turns = tuple(turns)
-    if not kinds_of(turns) - _SPOKEN:
-        return
     for turn in turns:
+        is_assistant = turn.role is Role.ASSISTANT
         for block in turn.blocks:
-            if isinstance(block, ToolCall) and turn.role is not Role.ASSISTANT:
-                raise BadBody(f"messages: tool call {block.id} is not in a turn of the assistant's")
-            if isinstance(block, ToolResult) and turn.role is Role.ASSISTANT:
-                raise BadBody(f"messages: the result of tool call {block.id} is in a turn of the assistant's")
-            if isinstance(block, Image | Audio | File) and turn.role is Role.ASSISTANT:
-                raise Untranslatable("messages: media in a turn of the assistant's cannot go to another API")
+            kind = type(block)
+            if kind is not Text and (kind in _NOT_THE_ASSISTANTS if is_assistant else kind is ToolCall):
+                raise _misplaced(block)
+
+
+def _misplaced(block: Block) -> BadBody:
+    match block:
+        case ToolCall():
+            return BadBody(f"messages: tool call {block.id} is not in a turn of the assistant's")
+        case ToolResult():
+            return BadBody(f"messages: the result of tool call {block.id} is in a turn of the assistant's")
+        case _:
+            return Untranslatable("messages: media in a turn of the assistant's cannot go to another API")
 
 
 def alternating(turns: Iterable[Turn]) -> tuple[Turn, ...]:
     """The turns merged by speaker, without empty ones, and with every call answered. Raises BadBody."""
-    merged = list(_merged(turns))
+    merged = tuple(turns)
+    if not _alternate(merged):
+        merged = tuple(_merged(merged))
     if not merged:
         raise BadBody("messages: no user message; this destination needs one")
     if merged[0].role is Role.ASSISTANT:
         raise Untranslatable("messages: the first is the assistant's; this destination needs the user's first")
     has_tools = kinds_of(merged) & {ToolCall, ToolResult}
-    return tuple(_answered(merged) if has_tools else merged)
+    return tuple(_answered(merged)) if has_tools else merged
 
 
 def answered(turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -83,6 +87,19 @@ def _are_of(results: Sequence[ToolResult], calls: dict[str, None]) -> bool:
     """Whether they are results of different calls among these."""
     ids = {result.id for result in results}
     return len(ids) == len(results) and ids <= calls.keys()
+
+
+def _alternate(turns: Sequence[Turn]) -> bool:
+    """Whether there is nothing to merge and nothing empty, as in most conversations."""
+    role = Role.USER
+    for turn in turns:
+        if turn.role is not role or not turn.blocks:
+            return False
+        for block in turn.blocks:
+            if type(block) is Text and not block.text:
+                return False
+        role = Role.ASSISTANT if role is Role.USER else Role.USER
+    return True
 
 
 def _merged(turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -117,12 +134,22 @@ def _answered(turns: Sequence[Turn]) -> Iterator[Turn]:
     for turn in turns:
         if turn.role is Role.ASSISTANT:
             yield turn
-            open_calls = dict.fromkeys(block.id for block in turn.blocks if isinstance(block, ToolCall))
+            open_calls = dict.fromkeys([block.id for block in turn.blocks if type(block) is ToolCall])
+        elif _answers(turn.blocks, open_calls):
+            yield turn
+            open_calls = {}
         elif open_calls or any(isinstance(block, ToolResult) for block in turn.blocks):
             yield Turn(Role.USER, tuple(_results_first(turn.blocks, open_calls)))
             open_calls = {}
         else:
             yield turn
+
+
+def _answers(blocks: Sequence[Block], calls: dict[str, None]) -> bool:
+    """Whether the results of these calls lead the blocks, in order and each once, and no others follow."""
+    return [block.id for block in blocks if type(block) is ToolResult] == list(calls) and all(
+        [type(block) is ToolResult for block in blocks[: len(calls)]]
+    )
 
 
 def _results_first(blocks: Sequence[Block], calls: dict[str, None]) -> Iterator[Block]:
@@ -148,7 +175,7 @@ def orphans(turns: Sequence[Turn]) -> Iterator[str]:
     for turn in turns:
         has_results = False
         for block in turn.blocks:
-            if isinstance(block, ToolResult):
+            if type(block) is ToolResult:
                 has_results = True
                 if block.id in open_calls:
                     open_calls.remove(block.id)
@@ -156,4 +183,4 @@ def orphans(turns: Sequence[Turn]) -> Iterator[str]:
                     yield block.id
         if turn.role is Role.ASSISTANT or (turn.role is Role.USER and not has_results):
             yield from open_calls
-            open_calls = [block.id for block in turn.blocks if isinstance(block, ToolCall)]
+            open_calls = [block.id for block in turn.blocks if type(block) is ToolCall]

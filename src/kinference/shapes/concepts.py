@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, TypeAlias
 
-from kinference.vocabulary import Api
+from kinference.vocabulary import Api, Keyed
 
 
 class Treatment(Enum):
@@ -28,7 +28,7 @@ class Treatment(Enum):
     """Without it the request would mean something else: a destination of that API is not chosen."""
 
 
-class Concept(Enum):
+class Concept(Keyed):
     """Something that a request can ask for; the value is what documentation calls it."""
 
     MAX_TOKENS = "output cap"
@@ -144,9 +144,14 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
 }
 
 
+_COLUMNS: Final[Mapping[Api, Mapping[Concept, Treatment]]] = {
+    target: {concept: row[at] for concept, row in _ROWS.items()} for at, target in enumerate(TARGETS)
+}
+
+
 def treatment(concept: Concept, target: Api) -> Treatment:
     """What becomes of a concept at an API, one of TARGETS."""
-    return _ROWS[concept][TARGETS.index(target)]
+    return _COLUMNS[target][concept]
 
 
 def as_named(fields: Fields, body: Mapping[str, object]) -> Fields:

@@ -17,11 +17,10 @@ def extras(body: Json, fields: Fields, kind: str, defaults: Mapping[str, object]
     prefix = f"{kind}." if kind else ""
     for name, value in body.items():
         carried = table.get(name, Treatment.DROPPED)
-        if not isinstance(carried, Treatment) or defaults.get(name) == value:
+        if (carried is not Treatment.DROPPED and carried is not Treatment.REFUSED) or defaults.get(name) == value:
             continue
         if value in _NOTHING and not (carried is Treatment.REFUSED and value == {}):  # which asks for a search
             continue
         if carried is Treatment.REFUSED:
             raise Untranslatable(f"{prefix}{name}: no destination of another API can carry it")
-        if carried is Treatment.DROPPED:
-            yield f"{prefix}{safe(name)}"
+        yield f"{prefix}{safe(name)}"

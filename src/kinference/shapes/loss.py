@@ -126,10 +126,11 @@ def uses(request: Request, target: Api) -> Iterator[Concept]:
         if turn.role is Role.SYSTEM:
             yield Concept.LATE_SYSTEM
         for block in turn.blocks:
-            if type(block) is not Text:
+            if type(block) is Text or type(block) is ToolCall:
+                if block.cache is not None:
+                    yield Concept.CACHE_MARKS
+            else:
                 yield from _block(block, issuers)
-            elif block.cache is not None:
-                yield Concept.CACHE_MARKS
     if request.turns and request.turns[-1].role is Role.ASSISTANT and not _has_calls(request.turns[-1].blocks):
         yield Concept.PREFILL
 
@@ -181,6 +182,13 @@ def _tools(request: Request) -> Iterator[Concept]:
 
 def _block(block: Block, issuers: tuple[Api | None, ...]) -> Iterator[Concept]:
     match block:
+        case ToolResult(content=content):
+            if block.is_error:
+                yield Concept.TOOL_ERRORS
+            for inner in content:
+                if type(inner) is not Text:
+                    yield Concept.TOOL_MEDIA
+                    yield from _block(inner, issuers)
         case Image(source=source):
             yield from _media(source, Concept.IMAGE, Concept.IMAGE_URL)
             if block.detail not in ("", "auto"):
@@ -195,13 +203,6 @@ def _block(block: Block, issuers: tuple[Api | None, ...]) -> Iterator[Concept]:
             yield Concept.SEALED_REASONING
         case Reasoning(issuer=None):
             yield Concept.OLD_REASONING
-        case ToolResult(content=content):
-            if block.is_error:
-                yield Concept.TOOL_ERRORS
-            for inner in content:
-                if type(inner) is not Text:
-                    yield Concept.TOOL_MEDIA
-                    yield from _block(inner, issuers)
         case _:
             pass
     if getattr(block, "cache", None) is not None:

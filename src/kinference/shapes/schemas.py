@@ -19,6 +19,7 @@ from kinference.vocabulary import Api
 _NAMED: Final = ("properties", "$defs", "definitions")
 """Keywords whose members are named by the client and hold schemas."""
 _LISTS: Final = ("anyOf", "allOf", "oneOf")
+_ALTERNATIVES: Final = frozenset(_LISTS)
 _ANNOTATIONS: Final = frozenset(
     ["$schema", "$comment", "title", "default", "example", "examples", "deprecated", "readOnly", "writeOnly"]
 )
@@ -107,9 +108,9 @@ def _fit_tool(tool: Tool, fields: Fields, target: Api, losses: list[Lost]) -> To
     schema = _of_object(tool.schema)
     if schema is None:
         raise Untranslatable(f"tools: the parameters of {safe(tool.name)} are no object")
-    if any(key in tool.schema for key in _LISTS):
+    if not _ALTERNATIVES.isdisjoint(tool.schema):
         losses.append(Lost("clamped", name_of(Concept.TOOLS, fields), safe(tool.name)))
-    told: Iterable[str] = ()
+    told: tuple[str, ...] = ()
     if target in _OPENAI_APIS:
         if tool.strict and (strict := _strictly(schema)) is not None:
             schema = strict
@@ -119,7 +120,8 @@ def _fit_tool(tool: Tool, fields: Fields, target: Api, losses: list[Lost]) -> To
         schema, _ = within(schema, _GEMINIS)  # which holds no model to the schema of a tool
     elif tool.strict:
         schema, told = within(schema, _CLAUDES)
-    losses += _losses(Concept.STRICT_TOOLS, fields, told)
+    if told:
+        losses += _losses(Concept.STRICT_TOOLS, fields, told)
     return tool if schema is tool.schema else replace(tool, schema=schema)
 
 
@@ -214,7 +216,7 @@ def _of_object(schema: Json) -> Json | None:
     kind = schema.get("type")
     if kind not in (None, "object") and not (isinstance(kind, list) and "object" in kind):
         return None
-    alternatives = [(key, part) for key in _LISTS for part in _members_of(schema, key)]
+    alternatives = [(key, part) for key in _LISTS if key in schema for part in _members_of(schema, key)]
     if not alternatives:
         return schema if kind == "object" else {**schema, "type": "object"}
     properties: Json = dict(schema.get("properties") or {})

@@ -3,7 +3,7 @@ and free-form tools as functions of one string.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Final
 
@@ -60,17 +60,26 @@ def safe_id(name: str) -> str:
 def _safe_names(request: Request) -> dict[str, str]:
     if not request.tools and ToolCall not in kinds_of(request.turns):
         return {}
-    called = (block.name for turn in request.turns for block in turn.blocks if isinstance(block, ToolCall))
+    called = [block.name for turn in request.turns for block in turn.blocks if type(block) is ToolCall]
     names = dict.fromkeys((*(tool.name for tool in request.tools), *called))
+    if _are_safe(names):
+        return {}
     return {name: safe for name in names if (safe := safe_id(name)) != name}
 
 
 def _has_bad_ids(request: Request) -> bool:
-    return bool(kinds_of(request.turns) & {ToolCall, ToolResult}) and any(
-        isinstance(block, ToolCall | ToolResult) and safe_id(block.id) != block.id
+    ids = {
+        block.id
         for turn in request.turns
         for block in turn.blocks
-    )
+        if type(block) is ToolCall or type(block) is ToolResult
+    }
+    return not _are_safe(ids)
+
+
+def _are_safe(names: Collection[str]) -> bool:
+    """Whether each is within every API's alphabet and length."""
+    return _BAD.search("".join(names)) is None and max(map(len, names), default=0) <= NAME_MAX
 
 
 def _tool(tool: Tool, names: Mapping[str, str], wraps: bool) -> Tool:
