@@ -21,9 +21,12 @@ def loads(text: bytes) -> object:
     return decode(_DECODER, text)
 
 
-def is_mended(text: bytes) -> bool:
-    """Whether `loads` had to replace a lone surrogate."""
-    return b"\\" in text and mend_surrogates(text) != text
+def loads_mended(text: bytes) -> tuple[object, bool]:
+    """As `loads`, and whether there was a lone surrogate to be replaced. Raises BadBody."""
+    try:
+        return _DECODER.decode(text), False
+    except (msgspec.DecodeError, RecursionError):
+        return loads(text), True
 
 
 def dumps(value: object) -> bytes:
@@ -52,9 +55,16 @@ def as_object(text: str) -> Json | None:
 
 def object_text(text: str) -> bytes | None:
     """The text as it can stand inside other JSON, when it is that of an object; None when it is not."""
-    if as_object(text) is None:
+    if not text.strip():
+        return b"{}"
+    encoded = text.encode("utf-8", "replace")
+    try:
+        value, is_mended = loads_mended(encoded)
+    except BadBody:
         return None
-    return mend_surrogates(text.encode("utf-8", "replace")) if text.strip() else b"{}"
+    if not isinstance(value, dict):
+        return None
+    return mend_surrogates(encoded) if is_mended else encoded
 
 
 def is_complete(text: str) -> bool:

@@ -68,13 +68,10 @@ def _safe_names(request: Request) -> dict[str, str]:
 
 
 def _has_bad_ids(request: Request) -> bool:
-    ids = {
-        block.id
-        for turn in request.turns
-        for block in turn.blocks
-        if type(block) is ToolCall or type(block) is ToolResult
-    }
-    return not _are_safe(ids)
+    if kinds_of(request.turns).isdisjoint((ToolCall, ToolResult)):
+        return False
+    blocks = (block for turn in request.turns for block in turn.blocks)
+    return not _are_safe([block.id for block in blocks if type(block) is ToolCall or type(block) is ToolResult])
 
 
 def _are_safe(names: Collection[str]) -> bool:

@@ -23,7 +23,7 @@ from kinference.shapes.clamps import only_hints
 from kinference.shapes.concepts import Concept, Treatment, as_named, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
 from kinference.shapes.ir import Request, Text
-from kinference.shapes.json_text import dumps, is_mended, loads, object_of
+from kinference.shapes.json_text import dumps, loads_mended, object_of
 from kinference.shapes.loss import fit
 from kinference.shapes.lost import Lost
 from kinference.shapes.paths import EMBED_PATHS
@@ -122,14 +122,15 @@ def _carries(shape: Api, concept: Concept) -> bool:
 def plan(body: bytes, way: Way) -> Plan:
     """Read a request and fit it to the destination's API. Raises BadBody, and Untranslatable among them."""
     client, shape = CLIENTS[way.client], way.destination.shape
-    fields = object_of(loads(body), "body")
+    value, is_mended = loads_mended(body)
+    fields = object_of(value, "body")
     request = client.parse_request(fields)
     check_speakers(request.turns)
     streams = request.is_streaming or way.streams
     is_plain = way.destination in _LIKE_OPENAI and not is_openais(way.model)
     request = replace(request, model=way.model, is_streaming=streams, is_plain_chat=is_plain)
     request, losses = fit(request, as_named(client.fields, fields), shape, way.loss)
-    if is_mended(body):
+    if is_mended:
         losses = (*losses, Lost("replaced", "lone surrogates"))
     is_hinted = only_hints(request, shape)
     if is_hinted:

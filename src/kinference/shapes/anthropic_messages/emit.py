@@ -123,10 +123,10 @@ def _thinking(request: Request) -> Json:
 
 
 def _message(turn: Turn, *, is_last: bool) -> Json:
-    content = [_block(block) for block in turn.blocks]
+    content = list(map(_block, turn.blocks))
     if is_last and turn.role is Role.ASSISTANT and content and content[-1]["type"] == "text":
         content[-1]["text"] = content[-1]["text"].rstrip()  # a beginning of the answer may not end in white space
-    return {"role": turn.role.value, "content": content}
+    return {"role": "assistant" if turn.role is Role.ASSISTANT else "user", "content": content}
 
 
 def _block(block: Block) -> Json:
@@ -135,13 +135,13 @@ def _block(block: Block) -> Json:
             return {"type": "text", "text": block.text}
         case Text():
             return {"type": "text", "text": block.text} | _mark(block.cache)
-        case Refusal():
-            return {"type": "text", "text": block.text}
-        case ToolCall():
-            arguments = {"type": "tool_use", "id": block.id, "name": block.name, "input": input_of(block)}
-            return arguments | _mark(block.cache)
         case ToolResult():
             return _result(block)
+        case ToolCall():
+            call = {"type": "tool_use", "id": block.id, "name": block.name, "input": input_of(block)}
+            return call if block.cache is None else call | _mark(block.cache)
+        case Refusal():
+            return {"type": "text", "text": block.text}
         case Image():
             return {"type": "image", "source": _source(block.source), **_mark(block.cache)}
         case File():
@@ -166,11 +166,11 @@ def _result(result: ToolResult) -> Json:
     body: Json = {
         "type": "tool_result",
         "tool_use_id": result.id,
-        "content": [_block(block) for block in result.content],
+        "content": list(map(_block, result.content)),
     }
     if result.is_error:
         body["is_error"] = True
-    return body | _mark(result.cache)
+    return body if result.cache is None else body | _mark(result.cache)
 
 
 def _document(file: File) -> Json:

@@ -98,11 +98,11 @@ def _turns(messages: Sequence[object]) -> Iterator[Turn]:
         raise BadBody("messages: empty; the body has to carry its prompt")
     last_function_call = ""
     for at, value in enumerate(messages):
-        where = f"messages[{at}]"
-        message = object_of(value, where)
-        if (plain := _plain(message)) is not None:
+        if type(value) is dict and (plain := _plain(value)) is not None:
             yield plain
             continue
+        where = f"messages[{at}]"
+        message = object_of(value, where)
         role, name = message.get("role"), message.get("name") or ""
         if role == "user":
             yield Turn(Role.USER, _content(message.get("content"), where), string_of(name, where))
@@ -122,16 +122,33 @@ def _turns(messages: Sequence[object]) -> Iterator[Turn]:
 
 
 def _plain(message: Json) -> Turn | None:
-    """A message of one text and nothing else, as most are; None of any other."""
-    content = message.get("content")
-    if len(message) != len(("role", "content")) or type(content) is not str or not content:
-        return None
-    match message.get("role"):
-        case "user":
-            return Turn(Role.USER, (Text(content),))
-        case "assistant":
-            return Turn(Role.ASSISTANT, (Text(content),))
+    """A message as most are, of a text, of calls of functions or of a result in words; None of any other."""
+    role, content, members = message.get("role"), message.get("content"), len(message)
+    said = (Text(content),) if type(content) is str and content else ()
+    if members == len(("role", "content")) and said:
+        if role == "user":
+            return Turn(Role.USER, said)
+        if role == "assistant":
+            return Turn(Role.ASSISTANT, said)
+    elif members == len(("role", "content", "tool_call_id")) and (said or content is None):
+        if role == "tool" and type(call := message.get("tool_call_id")) is str:
+            return Turn(Role.USER, (ToolResult(call, said),))
+        if role == "assistant" and type(calls := message.get("tool_calls")) is list:
+            return _plain_calls(said, calls)
     return None
+
+
+def _plain_calls(said: tuple[Text, ...], calls: Sequence[object]) -> Turn | None:
+    blocks: list[Block] = [*said]
+    for call in calls:
+        function = call.get("function") if type(call) is dict and "custom" not in call else None
+        if type(call) is not dict or type(function) is not dict:
+            return None
+        call_id, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
+        if type(call_id) is not str or type(name) is not str or type(arguments) is not str:
+            return None
+        blocks.append(ToolCall(call_id, name, arguments))
+    return Turn(Role.ASSISTANT, tuple(blocks))
 
 
 def _assistant(message: Json, where: str, function_call: str) -> Iterator[Block]:
