@@ -3,6 +3,8 @@ import pytest
 from kinference.shapes.concepts import Concept, Fields, Treatment
 from kinference.shapes.extras import extras
 from kinference.shapes.lost import Untranslatable
+from kinference.shapes.translate import CLIENTS
+from kinference.vocabulary import Api
 
 FIELDS: Fields = {
     "": {
@@ -33,3 +35,10 @@ def test_what_would_change_the_meaning_is_refused() -> None:
         list(extras({"never": 2}, FIELDS, "", {}))
     with pytest.raises(Untranslatable, match="never"):
         list(extras({"never": {}}, FIELDS, "", {}))  # as a search is asked for
+
+
+@pytest.mark.parametrize("api", CLIENTS)
+def test_what_is_left_out_and_told_stands_where_it_is_looked_for(api: Api) -> None:
+    looked_at = {"", "generationConfig", "output_config"}
+    told = {kind for kind, members in CLIENTS[api].fields.items() if Treatment.DROPPED in members.values()}
+    assert told <= looked_at

@@ -54,6 +54,7 @@ def parse_request(body: Json) -> Request:
     """Read a request. Raises BadBody."""
     tools = tools_of(body.get("tools"))
     choice = object_of(body.get("tool_choice") or {}, "tool_choice")
+    output = object_of(body.get("output_config") or {}, "output_config")
     metadata = object_of(body.get("metadata") or {}, "metadata")
     return Request(
         model=string_of(body.get("model"), "model"),
@@ -75,7 +76,7 @@ def parse_request(body: Json) -> Request:
         wants_usage=True,
         end_user=string_of(metadata.get("user_id"), "metadata.user_id"),
         service_tier=string_of(body.get("service_tier"), "service_tier"),
-        extras=tuple(extras(body, FIELDS, "", DEFAULTS)),
+        extras=(*extras(body, FIELDS, "", DEFAULTS), *extras(output, FIELDS, "output_config", DEFAULTS)),
     )
 
 
@@ -180,10 +181,13 @@ def _document(block: Json, where: str) -> File:
     return File(_source(source, where), name, cites=cites, cache=mark)
 
 
-def _search_result(block: Json, where: str) -> Text:
+def _search_result(block: Json, where: str) -> Text | File:
     """A result that the client found: its title, its address and its text."""
-    lines = (string_of(block.get("title"), where), string_of(block.get("source"), where))
-    return Text("\n".join((*lines, _text(block.get("content"), where))), mark_of(block))
+    title, source = string_of(block.get("title"), where), string_of(block.get("source"), where)
+    said, mark = f"{source}\n{_text(block.get('content'), where)}", mark_of(block)
+    if object_of(block.get("citations") or {}, f"{where}.citations").get("enabled") is True:
+        return File(Media(), title, said, cites=True, cache=mark)
+    return Text(f"{title}\n{said}", mark)
 
 
 def _text(content: object, where: str) -> str:

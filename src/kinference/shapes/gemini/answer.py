@@ -139,7 +139,8 @@ def emit_answer(answer: Answer, frame: Frame) -> Json:
 
 
 def _written(answer: Answer, index: int) -> Json:
-    parts = [part for block in answer.blocks if (part := part_of(block))]
+    whole = (block for block in answer.blocks if not is_cut(block, answer.finish))
+    parts = [part for block in whole if (part := part_of(block))]
     candidate: Json = {"content": {"role": "model", "parts": parts}, "index": index}
     logprobs = logprobs_of(answer.blocks)
     probable = {"logprobsResult": to_gemini(logprobs)} if logprobs else {}
@@ -151,6 +152,11 @@ def response(parts: list[Json], reason: str | None) -> Json:
     """A response with one candidate."""
     candidate: Json = {"content": {"role": "model", "parts": parts}, "index": 0}
     return {"candidates": [candidate | ({"finishReason": reason} if reason else {})]}
+
+
+def is_cut(block: Block, finish: Finish) -> bool:
+    """Whether a call broke off in the middle: nobody could make it."""
+    return finish is Finish.LENGTH and isinstance(block, ToolCall) and object_text(block.arguments) is None
 
 
 def part_of(block: Block) -> Json | None:

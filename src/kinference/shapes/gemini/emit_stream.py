@@ -19,7 +19,7 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.failures import UNKNOWN
-from kinference.shapes.gemini.answer import part_of, reason_of, response, usage_of
+from kinference.shapes.gemini.answer import is_cut, part_of, reason_of, response, usage_of
 from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import to_gemini
@@ -85,7 +85,7 @@ class GeminiStreamEmitter:
     def finish(self) -> bytes:
         """The calls, the reason and the usage."""
         calls = (ToolCall(begun.id, begun.name, "".join(texts)) for begun, texts in self._calls.values())
-        parts = [part for call in calls if (part := part_of(call))]
+        parts = [part for call in calls if not is_cut(call, self._finish) and (part := part_of(call))]
         last = response(parts or [{"text": ""}], reason_of(self._finish, declines=self._declines))
         return self._event(last | {"usageMetadata": usage_of(self._counts)})
 

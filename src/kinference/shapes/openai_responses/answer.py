@@ -112,6 +112,8 @@ def emit_answer(answer: Answer, frame: Frame) -> Json:
     """The body."""
     response_id = response_id_of(answer.id, frame)
     output = [item for at, block in enumerate(answer.blocks) if (item := _item(block, f"{response_id[5:]}_{at}"))]
+    if output and answer.finish is Finish.LENGTH:
+        output[-1] = cut(output[-1])
     return (
         envelope(response_id, answer.model, frame)
         | ended(answer.finish)
@@ -120,6 +122,11 @@ def emit_answer(answer: Answer, frame: Frame) -> Json:
             "usage": usage_of(answer.counts),
         }
     )
+
+
+def cut(item: Json) -> Json:
+    """The last item of an answer that was cut by its cap."""
+    return item | ({"status": "incomplete"} if "status" in item else {})
 
 
 def response_id_of(upstream: str, frame: Frame) -> str:

@@ -18,7 +18,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
-from kinference.shapes.openai_responses.answer import ended, envelope, response_id_of, usage_of
+from kinference.shapes.openai_responses.answer import cut, ended, envelope, response_id_of, usage_of
 from kinference.shapes.openai_responses.items import CallItem, Item, ReasoningItem, RefusalItem, TextItem
 from kinference.shapes.sequence import Sequencer
 
@@ -124,9 +124,13 @@ class ResponsesStreamEmitter:
         item, self._open = self._open, None
         if item is None:
             return b""
-        events = self._events_of(item.done())
-        self._output.append(item.whole())
-        return events
+        events, whole = item.done(), item.whole()
+        if self._finish is Finish.LENGTH:
+            whole = cut(whole)
+            events[-1] = (events[-1][0], {"item": whole})
+        written = self._events_of(events)
+        self._output.append(whole)
+        return written
 
     def _events_of(self, events: list[tuple[str, Json]]) -> bytes:
         index = len(self._output)

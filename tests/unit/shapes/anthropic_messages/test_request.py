@@ -17,6 +17,7 @@ from kinference.shapes.ir import (
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import HI
 
 ISSUER = Api.ANTHROPIC_MESSAGES
 MARK = {"cache_control": {"type": "ephemeral", "ttl": "5m"}}
@@ -114,3 +115,16 @@ def test_a_body_of_chat_completions_is_told_where_it_belongs(members: dict[str, 
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], **members}
     with pytest.raises(BadBody, match=f"^{place}: .*/v1/chat/completions$"):
         parse_request(body)
+
+
+def test_a_search_result_that_is_to_be_cited_is_a_document() -> None:
+    said = [{"type": "text", "text": "d"}]
+    block = {"type": "search_result", "title": "n", "source": "u", "content": said, "citations": {"enabled": True}}
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [block]}]}
+    assert parse_request(body).turns[0].blocks == (File(Media(), "n", "u\nd", cites=True),)
+
+
+def test_a_budget_for_the_task_is_told() -> None:
+    output = {"effort": "low", "task_budget": {"type": "tokens", "total": 9}}
+    body = {"model": "m", "max_tokens": 9, "messages": HI, "output_config": output}
+    assert parse_request(body).extras == ("output_config.task_budget",)

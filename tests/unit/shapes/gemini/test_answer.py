@@ -85,7 +85,9 @@ def test_the_sdk_takes_every_answer() -> None:
     assert response.usage_metadata is not None
     assert response.usage_metadata.candidates_token_count == 2
     assert response.function_calls is not None
-    assert [call.args for call in response.function_calls] == [{"a": 1}, {"_raw": "5"}]
+    assert [call.args for call in response.function_calls] == [{"a": 1}]  # what was cut in the middle nobody could call
+    whole = emit_answer(Answer("", "m", (call, broken), Finish.TOOLS), Frame("req_1"))
+    assert [part["functionCall"]["args"] for part in whole["candidates"][0]["content"]["parts"]][1] == {"_raw": "5"}
     assert body["candidates"][0]["finishReason"] == "MAX_TOKENS"
 
 

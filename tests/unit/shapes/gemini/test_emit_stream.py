@@ -53,3 +53,10 @@ def test_an_answer_that_declines_and_simply_stops_has_declined() -> None:
     said, last = streamed(chunk({"refusal": "no"}), chunk({}, "stop"), "[DONE]").events
     assert said["candidates"][0]["content"]["parts"] == [{"text": "no"}]
     assert last["candidates"][0]["finishReason"] == "SAFETY"
+
+
+def test_a_call_that_the_cap_cut_is_left_out() -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"a'}}
+    events = Stream(GEMINI, CHAT).feed(data(chunk({"tool_calls": [call]}), chunk({}, "length"), "[DONE]")).end().events
+    assert "functionCall" not in str(events)
+    assert events[-1]["candidates"][0]["finishReason"] == "MAX_TOKENS"

@@ -6,6 +6,7 @@ from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
 from kinference.shapes.ir import Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.openai_responses.answer import emit_answer, parse_answer
 from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import CHAT, RESPONSES, Stream, answered, chunk, data
 
 FRAME = Frame("req_1", 7)
 
@@ -79,3 +80,14 @@ def test_an_answer_cut_by_its_cap_is_incomplete() -> None:
     body = emit_answer(Answer("", "m", (Text("t"),), Finish.LENGTH), FRAME)
     assert (body["id"], body["status"]) == ("resp_req_1", "incomplete")
     assert body["incomplete_details"] == {"reason": "max_output_tokens"}
+
+
+def test_the_item_that_the_cap_cut_is_incomplete() -> None:
+    call = {"id": "c", "function": {"name": "f", "arguments": '{"a'}}
+    body = {"choices": [{"message": {"content": "a", "tool_calls": [call]}, "finish_reason": "length"}]}
+    assert [item["status"] for item in answered(body, RESPONSES, CHAT)["output"]] == ["completed", "incomplete"]
+    delta = chunk({"content": "a", "tool_calls": [{"index": 0, **call}]})
+    events = Stream(RESPONSES, CHAT).feed(data(delta, chunk({}, "length"), "[DONE]")).end().events
+    assert [item["status"] for item in events[-1]["response"]["output"]] == ["completed", "incomplete"]
+    done = [event["item"]["status"] for event in events if event["type"] == "response.output_item.done"]
+    assert done == ["completed", "incomplete"]
