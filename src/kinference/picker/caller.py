@@ -1,11 +1,13 @@
 """The contract from its caller's side: our values to its messages and metadata, and its answers back."""
 
 import re
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from kinference.ids import Address, ObjectRef, ResponseId, StreamId
 from kinference.picker import convert
 from kinference.ports import (
+    Allowance,
     FinalTokenReport,
     FirstTokenReport,
     LocalTarget,
@@ -24,6 +26,10 @@ Fields: TypeAlias = tuple[tuple[str, str], ...]
 UINT32_MAX = 2**32 - 1
 _RETRY_HINT = re.compile(r"try again in (\d{1,9}(?:\.\d{1,3})?) s$")
 """How a refusal's reason says when it may be over: the message has no field for that."""
+
+
+_LEFT = re.compile(r"([0-9]{1,18}) ([0-9]{1,18}) ([0-9]{1,9}\.[0-9]{1,3})")
+"""A limit, what is left of it, and in how many seconds all of it is."""
 
 
 def push_fields(metadata: PushMetadata) -> Fields:
@@ -62,7 +68,9 @@ def pick_request(arguments: PickArguments) -> tuple[pb.PickRequest, Fields]:
     return request, tuple(fields)
 
 
-def pick_result(response: pb.PickResponse) -> PickResult:
+def pick_result(response: pb.PickResponse, fields: Iterable[tuple[str, str | bytes]] = ()) -> PickResult:
+    """The answer, and of what travelled beside it what makes sense."""
+    told = dict(fields)
     return PickResult(
         outcome=Outcome(response.outcome),
         reason=response.reason,
@@ -71,7 +79,14 @@ def pick_result(response: pb.PickResponse) -> PickResult:
         response_id=ResponseId(response.response_id),
         body_total_bytes=response.body_total_bytes,
         retry_after=None if (hint := _RETRY_HINT.search(response.reason)) is None else float(hint[1]),
+        requests=_allowance(told.get(convert.LEFT_REQUESTS)),
+        tokens=_allowance(told.get(convert.LEFT_TOKENS)),
     )
+
+
+def _allowance(text: str | bytes | None) -> Allowance | None:
+    left = _LEFT.fullmatch(text) if isinstance(text, str) else None
+    return None if left is None else Allowance(int(left[1]), int(left[2]), float(left[3]))
 
 
 def _destination(response: pb.PickResponse) -> LocalTarget | ProviderTarget | None:

@@ -1,6 +1,6 @@
 """Between the contract's messages and our values, and between our failures and gRPC status."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import quote, unquote
 
@@ -54,6 +54,8 @@ LOSS = "kinference-loss"
 FAILED = "kinference-failed"
 ATTEMPTS_LEFT = "kinference-attempts-left"
 BROKEN = "kinference-broken"
+LEFT_REQUESTS, LEFT_TOKENS = "kinference-left-requests", "kinference-left-tokens"
+"""Of an answer: what is left of its tenant's limits for a minute, which the message has no fields for."""
 
 CLIENT_REQUEST_ID_MAX_CHARS = 256
 DETAIL_MAX_CHARS = 512
@@ -172,6 +174,13 @@ def pick_response(result: PickResult) -> bytes:
         case None:
             pass
     return response.SerializeToString()
+
+
+def pick_fields(result: PickResult) -> Iterator[tuple[str, str]]:
+    """What travels beside the answer."""
+    for name, left in ((LEFT_REQUESTS, result.requests), (LEFT_TOKENS, result.tokens)):
+        if left is not None:
+            yield name, f"{left.limit} {max(left.remaining, 0)} {max(left.full_in, 0.0):.3f}"
 
 
 def _check_length(what: str, name: str, chars_max: int) -> None:

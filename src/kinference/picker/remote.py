@@ -95,7 +95,13 @@ class RemotePicker:
 
     async def pick(self, arguments: PickArguments) -> PickResult:
         request, fields = caller.pick_request(arguments)
-        return caller.pick_result(await self._ask("Pick", request, pb.PickResponse, fields))
+        call = self._unary["Pick"](request.SerializeToString(), metadata=(*fields, *self._credential))
+        try:
+            told = await call
+            beside = (*(await call.initial_metadata()), *(await call.trailing_metadata()))
+        except grpc.aio.AioRpcError as error:
+            raise failure_of(error) from None
+        return caller.pick_result(decode(pb.PickResponse, told), beside)
 
     async def pull_body(self, response_id: ResponseId) -> AsyncIterator[bytes]:
         call = self._pull(pb.PullBodyRequest(response_id=response_id), metadata=self._credential)

@@ -78,6 +78,8 @@ class PickerMethods:
                 self._desk.give_up(result)
                 raise
             result = self._desk.resume(result)
+        for name, value in convert.pick_fields(result):
+            call.tell(name, value)
         try:
             await call.send(convert.pick_response(result))
         except BaseException:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.wire.grpc import PREFIX_BYTES, CallHead, Deframer, whole_message
+from kinference.wire.http2.headers import literal
 from kinference.wire.rpc import RpcError, RpcHandler, RpcReply, RpcService, Status
 
 
@@ -60,7 +61,7 @@ class GrpcCall:
 
     __slots__ = (
         "carrier", "deadline", "deframer", "drained", "failure", "half_closed", "has_answered", "head", "held", "inbox",
-        "is_counted", "is_waiting", "limit", "method", "routine", "stream_id", "task", "timed_out", "waiter",
+        "is_counted", "is_waiting", "limit", "method", "routine", "stream_id", "task", "timed_out", "told", "waiter",
         "was_fed", "was_woken",
     )  # fmt: skip
 
@@ -77,6 +78,8 @@ class GrpcCall:
         self.failure: Exception | None = None
         """What the handler is told instead of a message."""
         self.has_answered = False
+        self.told = b""
+        """Fields of the answer's head beyond those that every answer has, encoded."""
         self.held: bytes | None = None
         """A message that the carrier keeps back."""
         self.drained = True
@@ -109,6 +112,10 @@ class GrpcCall:
         if self.failure is not None:
             raise self.failure
         return None
+
+    def tell(self, name: str, value: str) -> None:
+        assert not self.has_answered, "the head of the answer has gone"
+        self.told += literal(name.encode("ascii"), value.encode("ascii"))
 
     async def send(self, message: bytes) -> None:
         if self.failure is not None:

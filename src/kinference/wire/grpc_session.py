@@ -323,7 +323,7 @@ class GrpcSession(Http2Session[CallHead]):
         self._flush_soon()
 
     def hold(self, call: GrpcCall, message: bytes) -> bool:
-        if call.has_answered or call.held is not None or call.task is not None:
+        if call.has_answered or call.held is not None or call.task is not None or call.told:
             return False
         if not self._connection.takes(call.stream_id, PREFIX_BYTES + len(message)):
             return False
@@ -346,7 +346,7 @@ class GrpcSession(Http2Session[CallHead]):
         connection, stream_id = self._connection, call.stream_id
         if not call.has_answered:
             call.has_answered = True
-            connection.send_headers(stream_id, RESPONSE)
+            connection.send_headers(stream_id, RESPONSE + call.told)
         self._flush_soon()
         return connection.send_data(stream_id, message, prefix(message))
 

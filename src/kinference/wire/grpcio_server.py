@@ -122,6 +122,7 @@ class _GrpcioCall:
         self._patience: asyncio.Timeout | None = None
         self._is_cut = False
         self._woken = asyncio.Event()
+        self._told: list[tuple[str, str]] = []
 
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
@@ -147,6 +148,10 @@ class _GrpcioCall:
             raise ClientGone("the caller is gone") from error
         finally:
             self._patience = None
+
+    def tell(self, name: str, value: str) -> None:
+        self._told.append((name, value))
+        self._context.set_trailing_metadata(tuple(self._told))
 
     async def rest(self) -> None:
         await self._woken.wait()

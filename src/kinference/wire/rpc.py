@@ -61,6 +61,10 @@ class Call(Protocol):
         """Write a message; returns once the carrier has accepted it. Raises ClientGone when the peer is gone."""
         ...
 
+    def tell(self, name: str, value: str) -> None:
+        """Add metadata to the answer, before anything of it is sent: visible ASCII, a name in small letters."""
+        ...
+
     async def rest(self) -> None:
         """Wait until `wake` is called: for what is no part of the call."""
         ...

@@ -34,6 +34,8 @@ class Asked:
         self._messages: list[bytes | None] = [request.SerializeToString(), None]
         self.answer = b""
 
+    def tell(self, name: str, value: str) -> None: ...
+
     async def receive(self, timeout: float | None = None) -> bytes | None:
         return self._messages.pop(0)
 

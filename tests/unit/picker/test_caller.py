@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from kinference.ids import Address, ObjectRef, ResponseId, StreamId
 from kinference.picker import caller, convert
 from kinference.ports import (
+    Allowance,
     FinalTokenReport,
     FirstTokenReport,
     LocalTarget,
@@ -116,3 +117,23 @@ def test_an_address_keeps_its_brackets() -> None:
 def test_when_a_refusal_may_be_over_is_read_from_its_reason(reason: str, retry_after: float | None) -> None:
     response = pb.PickResponse(outcome=Outcome.POLICY_REJECTED.value, reason=reason)  # type: ignore[arg-type] # as the stubs name it
     assert caller.pick_result(response).retry_after == retry_after
+
+
+@given(limit=st.integers(1, 10**12), remaining=st.integers(-9, 10**12), full_in=st.floats(-1.0, 1e6))
+def test_what_is_left_of_limits_travels_beside_the_answer(limit: int, remaining: int, full_in: float) -> None:
+    left = Allowance(limit, remaining, full_in)
+    result = PickResult(Outcome.POLICY_REJECTED, "quota", "m", requests=left)
+    read = caller.pick_result(pb.PickResponse.FromString(convert.pick_response(result)), convert.pick_fields(result))
+    assert read.requests is not None
+    assert (read.requests.limit, read.requests.remaining) == (limit, max(remaining, 0))
+    assert read.requests.full_in == pytest.approx(max(full_in, 0.0), abs=1e-3)
+    assert read.tokens is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1 2", "1 2 x", "-1 2 3.0", "1 2 3", "1" * 30 + " 2 3.0", "1 2 3.0 4", b"1 2 3.0"]
+)
+def test_what_makes_no_sense_beside_an_answer_is_passed_over(text: str | bytes) -> None:
+    response = pb.PickResponse(outcome=1)  # type: ignore[arg-type] # the stubs type an enum's numbers by their own names
+    read = caller.pick_result(response, [(convert.LEFT_TOKENS, text), ("x", "y")])
+    assert (read.requests, read.tokens) == (None, None)

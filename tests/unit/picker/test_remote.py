@@ -1,20 +1,38 @@
 """The remote picker against the real service on a real connection: it is to behave as the direct call does."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from random import Random
 
 import grpc
 import pytest
 
+from kinference.core.fleet import Fleet
+from kinference.core.limits import Limits
+from kinference.core.pick import Router
+from kinference.core.policy import RoutingRules, TenantRule
 from kinference.errors import BodyConsumed, ClientGone, InvalidArgument, PickerUnreachable, RetryLater, UnknownId
 from kinference.ids import Address, ResponseId, StreamId
+from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
+from kinference.picker.limits import PickerLimits
 from kinference.picker.remote import RemotePicker
 from kinference.picker.service import picker_service
-from kinference.ports import FinalTokenReport, FirstTokenReport, LocalTarget, PickArguments, PickResult, PushMetadata
+from kinference.ports import (
+    Allowance,
+    Clock,
+    FinalTokenReport,
+    FirstTokenReport,
+    LocalTarget,
+    PickArguments,
+    PickResult,
+    PushMetadata,
+)
 from kinference.vocabulary import AbortReason, Outcome
 from kinference.wire.grpc_server import GrpcServer
 from kinference.wire.grpc_session import GrpcLimits
+from kinference.wire.grpcio_server import GrpcioServer
+from kinference.wire.rpc import RpcService
 
 CHAT = json.dumps({"model": "llama", "messages": [{"role": "user", "content": "hello " * 200}]}).encode()
 
@@ -104,3 +122,33 @@ async def test_nobody_is_told_where_an_unreachable_picker_was_looked_for() -> No
                 await ask
             assert "127.0.0.1" not in str(told.value)
         assert not picker.is_connected
+
+
+def own_server(service: RpcService) -> GrpcServer:
+    return GrpcServer("127.0.0.1:0", [service], GrpcLimits(1024 * 1024))
+
+
+def library_server(service: RpcService) -> GrpcioServer:
+    return GrpcioServer("127.0.0.1:0", [service])
+
+
+@pytest.mark.parametrize("server", [own_server, library_server])
+async def test_what_is_left_of_a_tenants_limits_is_told_as_in_process(
+    fleet: Fleet, clock: Clock, server: Callable[[RpcService], GrpcServer | GrpcioServer]
+) -> None:
+    rules = RoutingRules(tenants=(TenantRule(("acme",), limits=Limits(10, 100_000)),))
+    desk = Desk(Router(fleet, rules, Random(1)), PickerLimits(), clock, Metrics(), Random(2))
+    serving = server(picker_service(desk))
+    port = await serving.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        result = await pick(RemotePicker(channel))
+        assert result.outcome is Outcome.OK
+        assert result.requests == Allowance(10, 9, 6.0)
+        assert result.tokens is not None
+        assert (result.tokens.limit, result.tokens.remaining < 100_000) == (100_000, True)
+    await serving.drain(0)
+
+
+async def test_a_tenant_without_limits_is_told_of_none(picker: RemotePicker) -> None:
+    result = await pick(picker)
+    assert (result.requests, result.tokens) == (None, None)

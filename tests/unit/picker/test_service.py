@@ -38,11 +38,15 @@ class ScriptedCall:
         self.peer_names: Sequence[str] = ()
         self._messages, self._then, self._silent = list(messages), then, silent
         self.sent: list[bytes] = []
+        self.told: dict[str, str] = {}
         self.before_send: Callable[[], None] = lambda: None
         self.is_cut = False
         self.sending, self.woken = asyncio.Event(), asyncio.Event()
         self.writable = asyncio.Event()
         self.writable.set()
+
+    def tell(self, name: str, value: str) -> None:
+        self.told[name] = value
 
     async def receive(self, timeout: float | None = None) -> bytes | None:
         if self._messages:

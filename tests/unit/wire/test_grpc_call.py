@@ -10,6 +10,7 @@ from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.wire.grpc import CallHead
 from kinference.wire.grpc_call import GrpcCall, Method
+from kinference.wire.http2.headers import literal
 from kinference.wire.rpc import Call, RpcError, RpcService, Status
 from tests.unit.wire.http2.peer import framed
 
@@ -168,3 +169,16 @@ async def test_after_a_cut_nothing_is_sent() -> None:
     with pytest.raises(ClientGone):
         await call.send(b"x")
     assert carrier.sent == []
+
+
+async def test_metadata_of_the_answer_is_told_before_it_and_not_after() -> None:
+    async def tell(call: Call) -> None:
+        call.tell("kinference-a", "1")
+        call.tell("kinference-b", "2")
+        await call.receive()
+
+    call, _ = started(tell)
+    assert call.told == literal(b"kinference-a", b"1") + literal(b"kinference-b", b"2")
+    call.has_answered = True
+    with pytest.raises(AssertionError, match="the head of the answer has gone"):
+        call.tell("kinference-c", "3")

@@ -20,6 +20,8 @@ class OneAsk:
         self.message = message
         self.answers: asyncio.Queue[int] = asyncio.Queue()
 
+    def tell(self, name: str, value: str) -> None: ...
+
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
         return ()

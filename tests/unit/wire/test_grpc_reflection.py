@@ -20,6 +20,8 @@ class Asks:
         self.messages = [*messages]
         self.answers: list[Any] = []
 
+    def tell(self, name: str, value: str) -> None: ...
+
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
         return ()
