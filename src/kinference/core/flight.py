@@ -66,6 +66,8 @@ class Flight(msgspec.Struct, eq=False, gc=False):
     """Where somebody has asked for it."""
     broken: bool = False
     """The destination did not end the answer that it began."""
+    is_measured: bool = False
+    """Its length was told from those that engines had counted, not guessed."""
 
     @property
     def served(self) -> bool:
@@ -94,8 +96,8 @@ class Flight(msgspec.Struct, eq=False, gc=False):
             self.destination.circuit.succeeded()
             if self.loads_adapter:
                 self.rates.typical.learn_adapter(ttft_ms - self.rates.line.at(self.computed_tokens))
-            else:
-                self.rates.learn(self.computed_tokens, ttft_ms)
+            elif self.is_measured or not self.traits.counted:
+                self.rates.learn(self.computed_tokens, ttft_ms, is_measured=self.is_measured)
             self.destination.latency.learn(ttft_ms, now)
 
     def learn_cached(self, cached_tokens: int | None) -> SentPrompt | None:

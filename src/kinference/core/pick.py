@@ -143,6 +143,7 @@ class Router:
             alone,
             None if account is None else account.hold(expected_tokens(weighing), *expected_cost(weighing)),
             group.has_adapters and not destination.is_loaded(model),
+            is_measured=group.traits[model].counted > 0,
         )
         if group.has_adapters:
             destination.use_adapter(model)

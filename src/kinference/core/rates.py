@@ -1,9 +1,9 @@
 """How long things take at one destination for one model, learned from what happened.
 
-Time to first token is a line in the tokens computed before it: `base_ms + ms_per_token x tokens`. The line is fitted
-by weighted least squares with exponential forgetting; a residual beyond three times the usual one counts as three
-times (Huber's rule), so that a retry or a stalled client moves nothing. A destination without data follows the
-typical values of its pool and model.
+Time to first token is a line in the tokens computed before it: `base_ms + ms_per_token x tokens`. The line of a pool
+and model is fitted by weighted least squares with exponential forgetting, and each destination's is that line times a
+factor of its own; a residual beyond three times the usual one counts as three times (Huber's rule), so that a retry or
+a stalled client moves nothing. A destination without data follows the line of its pool and model.
 """
 
 from dataclasses import dataclass, field
@@ -13,11 +13,15 @@ from kinference.ids import Milliseconds, Seconds
 
 FORGETTING = 0.99
 """Weight of the past after each sample: about the last 100 count."""
+POOL_FORGETTING = 0.997
+"""The same for a whole pool, which gets many."""
 OUTLIER = 3.0
 ERROR_SMOOTHING = 0.1
 PRIOR_WEIGHT = 2.0
-"""Two points of the prior line stay in the fit with this weight: equal prompts alone do not determine a line, and what
-sets equal engines apart for a while is mostly chance."""
+"""Two points of the line as it was are in each fit with this weight: equal prompts alone do not determine a line."""
+FACTOR_WEIGHT = 5.0
+"""So many prompts of the prior's length at the usual pace count beside what an endpoint has served: what sets equal
+engines apart for a while is mostly chance."""
 PRIOR_TOKENS = 4_096.0
 MS_PER_TOKEN_MIN = 1e-4
 SAMPLE_MS_MAX = 3_600_000.0
@@ -63,21 +67,56 @@ class PeakLatency:
 
 
 @dataclass(slots=True, eq=False)
+class _Sums:
+    """Weighted sums of samples, the newest counting most: what a least-squares fit needs."""
+
+    weight: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+    xx: float = 0.0
+    xy: float = 0.0
+
+    def add(self, x: float, y: Milliseconds, kept: float) -> None:
+        """One more, and of the others so much less."""
+        self.weight = kept * self.weight + 1.0
+        self.x = kept * self.x + x
+        self.y = kept * self.y + y
+        self.xx = kept * self.xx + x * x
+        self.xy = kept * self.xy + x * y
+
+
+@dataclass(slots=True, eq=False)
 class Typical:
-    """What a pool's endpoints need for one model, on the average of those that have served it."""
+    """What a pool's endpoints need for one model: one line through the samples of all of them."""
 
     line: Line = field(default_factory=Line)
     base_ms_max: Milliseconds = LOCAL_BASE_MS_MAX
     samples: int = 0
     adapter_ms: Milliseconds = ADAPTER_MS
     """What loading it takes, where it is an adapter."""
+    is_measured: bool = False
+    """Rests on prompts as long as an engine counted such ones, and not on a guess at their length."""
+    _sums: _Sums = field(default_factory=_Sums)
 
-    def learn(self, line: Line) -> None:
-        """Move towards one member's line after it learned."""
+    def learn(self, tokens: float, ttft_ms: Milliseconds) -> None:
+        """A first token somewhere in the pool."""
         self.samples += 1
-        share = max(ERROR_SMOOTHING, 1.0 / self.samples)
-        self.line.base_ms += share * (line.base_ms - self.line.base_ms)
-        self.line.ms_per_token += share * (line.ms_per_token - self.line.ms_per_token)
+        self._sums.add(tokens, ttft_ms, POOL_FORGETTING)
+        prior, far, sums = self.line, PRIOR_TOKENS, self._sums
+        weight = sums.weight + 2 * PRIOR_WEIGHT
+        x = (sums.x + PRIOR_WEIGHT * far) / weight
+        y = (sums.y + PRIOR_WEIGHT * (prior.base_ms + prior.at(far))) / weight
+        spread = (sums.xx + PRIOR_WEIGHT * far * far) / weight - x * x
+        together = (sums.xy + PRIOR_WEIGHT * far * prior.at(far)) / weight - x * y
+        slope = max(MS_PER_TOKEN_MIN, together / max(spread, 1.0))
+        base = y - slope * x
+        if base < 0.0:  # a line through the origin explains it better than time running backwards
+            base, slope = 0.0, max(MS_PER_TOKEN_MIN, y / x)
+        self.line.base_ms, self.line.ms_per_token = min(base, self.base_ms_max), slope
+
+    def start_over(self) -> None:
+        """What was learned so far rests on a wrong idea of how long prompts are."""
+        self.is_measured, self.samples, self._sums = True, 0, _Sums()
 
     def learn_adapter(self, ms: Milliseconds) -> None:
         """A first token came so much later than expected where the adapter had to be loaded first."""
@@ -87,7 +126,12 @@ class Typical:
 
 @dataclass(slots=True, eq=False)
 class Rates:
-    """The learned line of one destination and model. Until it has learned, `line` is the pool's own object."""
+    """The learned line of one destination and model: what is typical, by how much slower or faster it is.
+
+    One number sets an endpoint apart, and not a line of its own: of the few samples that each has, base and slope
+    would differ between equal engines by chance, and send requests to the luckier one. Until it has learned, `line`
+    is the pool's own object.
+    """
 
     typical: Typical
     line: Line
@@ -96,14 +140,18 @@ class Rates:
     """Usual distance between what was expected and what happened."""
     hold_ms: Milliseconds = HOLD_MS
     """How long a request keeps its place after its first token."""
-    _weight: float = 0.0
-    _x: float = 0.0
-    _y: float = 0.0
-    _xx: float = 0.0
-    _xy: float = 0.0
+    _is_measured: bool = False
+    _sums: _Sums = field(default_factory=_Sums)
 
-    def learn(self, tokens: float, ttft_ms: Milliseconds) -> None:
-        """One answer's first token came after `ttft_ms`, with `tokens` computed for it or ahead of it."""
+    def learn(self, tokens: float, ttft_ms: Milliseconds, *, is_measured: bool = False) -> None:
+        """One answer's first token came after `ttft_ms`, with `tokens` computed for it or ahead of it.
+
+        The first sample that does not rest on a guess at the length of prompts takes the place of all that do.
+        """
+        if is_measured and not self.typical.is_measured:
+            self.typical.start_over()
+        if is_measured and not self._is_measured:
+            self._is_measured, self.samples, self._sums = True, 0, _Sums()
         ttft_ms = min(max(ttft_ms, 0.0), SAMPLE_MS_MAX)
         expected = self.line.at(tokens)
         error = ttft_ms - expected
@@ -114,9 +162,9 @@ class Rates:
         error = min(max(error, -bound), bound)
         self.error_ms += ERROR_SMOOTHING * (abs(error) - self.error_ms)
         self.samples += 1
-        self._add(tokens, expected + error)
+        self.typical.learn(tokens, expected + error)
+        self._sums.add(tokens, expected + error, FORGETTING)
         self._fit()
-        self.typical.learn(self.line)
 
     def learn_hold(self, hold_ms: Milliseconds) -> None:
         """A request kept its place this long."""
@@ -127,29 +175,17 @@ class Rates:
         has had nothing to do since, gets its chance.
         """
         if self.samples:
-            self._weight, self._x, self._y = kept * self._weight, kept * self._x, kept * self._y
-            self._xx, self._xy = kept * self._xx, kept * self._xy
+            sums = self._sums
+            sums.weight, sums.x, sums.y = kept * sums.weight, kept * sums.x, kept * sums.y
             self._fit()
 
-    def _add(self, x: float, y: Milliseconds) -> None:
-        self._weight = FORGETTING * self._weight + 1.0
-        self._x = FORGETTING * self._x + x
-        self._y = FORGETTING * self._y + y
-        self._xx = FORGETTING * self._xx + x * x
-        self._xy = FORGETTING * self._xy + x * y
-
     def _fit(self) -> None:
-        prior, far = self.typical.line, PRIOR_TOKENS
-        weight = self._weight + 2 * PRIOR_WEIGHT
-        x = (self._x + PRIOR_WEIGHT * far) / weight
-        y = (self._y + PRIOR_WEIGHT * (prior.base_ms + prior.at(far))) / weight
-        spread = (self._xx + PRIOR_WEIGHT * far * far) / weight - x * x
-        together = (self._xy + PRIOR_WEIGHT * far * prior.at(far)) / weight - x * y
-        slope = max(MS_PER_TOKEN_MIN, together / max(spread, 1.0))
-        base = y - slope * x
-        if base < 0.0:  # a line through the origin explains it better than time running backwards
-            base, slope = 0.0, max(MS_PER_TOKEN_MIN, y / x)
-        self.line.base_ms, self.line.ms_per_token = min(base, self.typical.base_ms_max), slope
+        typical, sums = self.typical.line, self._sums
+        usual_ms = FACTOR_WEIGHT * max(typical.at(PRIOR_TOKENS), MS_PER_TOKEN_MIN)
+        expected_ms = typical.base_ms * sums.weight + typical.ms_per_token * sums.x
+        factor = (sums.y + usual_ms) / (expected_ms + usual_ms)
+        self.line.base_ms = min(factor * typical.base_ms, self.typical.base_ms_max)
+        self.line.ms_per_token = max(MS_PER_TOKEN_MIN, factor * typical.ms_per_token)
 
 
 def cold_rates(typical: Typical) -> Rates:

@@ -42,6 +42,8 @@ class ModelTraits:
     bytes_per_token: float = BYTES_PER_TOKEN
     output_tokens: float = OUTPUT_TOKENS
     uncached_tokens: float = UNCACHED_TOKENS
+    counted: int = 0
+    """How many prompts' lengths engines have told: while none, lengths are guessed."""
 
     def prompt_tokens(self, prompt_bytes: int) -> int:
         """A prompt's length, estimated."""
@@ -60,7 +62,8 @@ class ModelTraits:
         low, high = BYTES_PER_TOKEN_RANGE
         if prompt_tokens > 0 and prompt_bytes > 0:
             ratio = min(max(prompt_bytes / prompt_tokens, low), high)
-            self.bytes_per_token += SMOOTHING * (ratio - self.bytes_per_token)
+            self.counted += 1  # the first ones weigh more: a guess is not worth twenty counts
+            self.bytes_per_token += max(SMOOTHING, 1.0 / self.counted) * (ratio - self.bytes_per_token)
         if completion_tokens > 0:
             bounded = min(completion_tokens, 100 * self.output_tokens)
             self.output_tokens += SMOOTHING * (bounded - self.output_tokens)

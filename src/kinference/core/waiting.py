@@ -4,15 +4,15 @@ Within a tenant the order is that of due times. One that asks for typical work i
 came, one that asks for less is due sooner in proportion. So short work overtakes long work, and yet long work ages:
 what has waited its objective goes before everything of typical size that has only just come.
 
-Between tenants it is deficit round robin, charged in work as it is served: a tenant whose account is overdrawn has had
-its turn, and gets a quantum when the turn comes round again.
+Between tenants it is deficit round robin with a quantum as small as can be, charged in work as it is served: whoever
+has had the least has its turn. Nobody saves up by staying away, and who has had more keeps that debt while away.
 """
 
 from bisect import insort
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from types import MappingProxyType
 
 from kinference.core.candidates import Group
@@ -29,6 +29,8 @@ WORK_MS = 250.0
 AGED_TURN = 8
 """Of so many that leave, one may be batch work that has waited out its objective before interactive work."""
 
+DEBTS_MAX = 1_024
+"""So many tenants that have left are remembered with what they had more than others."""
 GONE_MAX = 64
 """So many more than wait may be remembered of those that have left."""
 
@@ -111,24 +113,27 @@ def _work(waiting: Waiting) -> Milliseconds:
 @dataclass(slots=True, eq=False)
 class _Tenant:
     name: str
-    account_ms: Milliseconds = 0.0
-    """Work it may still have served before the next one's turn; overdrawn by at most one request."""
+    served_ms: Milliseconds
+    """Work it has had served, counted from where whoever had least stood when it came."""
     items: list[Waiting] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
 class _ClassLine:
-    """One class's requests: tenants in a ring, the one whose turn it is first."""
+    """One class's requests, by tenants: who has had the least work served has its turn."""
 
-    ring: deque[_Tenant] = field(default_factory=deque)
     tenants: dict[str, _Tenant] = field(default_factory=dict)
+    _level_ms: Milliseconds = 0.0
+    """What the tenant served last had had until then: who comes now starts from there, without a claim on the past."""
+    _debts: dict[str, Milliseconds] = field(default_factory=dict)
+    """What those that have left had had served beyond that: to come one by one must gain nothing."""
 
     def add(self, waiting: Waiting) -> None:
         name = waiting.request.tenant
         tenant = self.tenants.get(name)
         if tenant is None:
-            tenant = self.tenants[name] = _Tenant(name)
-            self.ring.append(tenant)
+            served_ms = max(self._debts.pop(name, 0.0), self._level_ms)
+            tenant = self.tenants[name] = _Tenant(name, served_ms)
         insort(tenant.items, waiting, key=_due)
 
     def drop(self, waiting: Waiting) -> None:
@@ -136,32 +141,38 @@ class _ClassLine:
         tenant.items.remove(waiting)
         if not tenant.items:
             del self.tenants[tenant.name]
-            self.ring.remove(tenant)
+            self._remember(tenant)
 
-    def charge(self, waiting: Waiting, quantum_ms: Milliseconds) -> None:
-        """It was served: its tenant pays, and has had its turn when it is overdrawn."""
-        tenant = self.tenants[waiting.request.tenant]
-        while self.ring[0] is not tenant:  # those before it had nothing that could start: their turn is over as well
-            self.ring.rotate(-1)
-        tenant.account_ms -= waiting.work_ms
-        if tenant.account_ms <= 0:
-            tenant.account_ms += quantum_ms
-            self.ring.rotate(-1)
-
-    def in_turn(self, quantum_ms: Milliseconds) -> Iterator[Waiting]:
-        """In the order in which they would be served if each could be."""
-        if len(self.ring) == 1:
-            yield from self.ring[0].items
+    def _remember(self, tenant: _Tenant) -> None:
+        if tenant.served_ms <= self._level_ms:
             return
-        ring = deque((tenant.account_ms, iter(tenant.items)) for tenant in self.ring)
-        while ring:
-            account_ms, items = ring.popleft()
-            for waiting in items:
-                yield waiting
-                account_ms -= waiting.work_ms
-                if account_ms <= 0:
-                    ring.append((account_ms + quantum_ms, items))
-                    break
+        self._debts[tenant.name] = tenant.served_ms
+        if len(self._debts) > DEBTS_MAX:
+            debts = {name: served_ms for name, served_ms in self._debts.items() if served_ms > self._level_ms}
+            self._debts = debts if len(debts) <= DEBTS_MAX else {}
+
+    def charge(self, waiting: Waiting) -> None:
+        """It was served: its tenant pays."""
+        tenant = self.tenants[waiting.request.tenant]
+        self._level_ms = max(self._level_ms, tenant.served_ms)
+        tenant.served_ms += waiting.work_ms
+
+    def in_turn(self) -> Iterator[Waiting]:
+        """In the order in which they would be served if each could be."""
+        if len(self.tenants) == 1:
+            for tenant in self.tenants.values():
+                yield from tenant.items
+            return
+        turns = [(tenant.served_ms, number, iter(tenant.items)) for number, tenant in enumerate(self.tenants.values())]
+        heapify(turns)
+        while turns:
+            served_ms, number, items = turns[0]
+            waiting = next(items, None)
+            if waiting is None:
+                heappop(turns)
+                continue
+            yield waiting
+            heapreplace(turns, (served_ms + waiting.work_ms, number, items))
 
 
 class WaitingLine:
@@ -232,7 +243,7 @@ class WaitingLine:
     def serve(self, waiting: Waiting) -> None:
         """It goes to a destination: its tenant pays for it."""
         self._served += 1
-        self._classes[waiting.request.qos].charge(waiting, self._typical_ms)
+        self._classes[waiting.request.qos].charge(waiting)
         self.drop(waiting)
 
     def drop(self, waiting: Waiting) -> None:
@@ -250,17 +261,16 @@ class WaitingLine:
 
         One in so many may be batch work that has waited out its objective, so that it never starves.
         """
-        quantum_ms = self._typical_ms
         interactive, batch, deferrable = (self._classes[qos] for qos in QosClass)
         aged: Waiting | None = None
-        if batch.ring and self._served % AGED_TURN == 0:
+        if batch.tenants and self._served % AGED_TURN == 0:
             patience_s = self._rules.classes[QosClass.BATCH].objective_s
-            first = min((tenant.items[0] for tenant in batch.ring), key=_since)
+            first = min((tenant.items[0] for tenant in batch.tenants.values()), key=_since)
             if now - first.since >= patience_s:
                 aged = first
                 yield aged
         for line in (interactive, batch, deferrable):
-            for waiting in line.in_turn(quantum_ms):
+            for waiting in line.in_turn():
                 if waiting is not aged:
                     yield waiting
 
@@ -269,9 +279,9 @@ class WaitingLine:
         for qos in sorted(QosClass, reverse=True):
             if qos <= than:
                 return None
-            ring = self._classes[qos].ring
-            if ring:
-                return max((tenant.items[-1] for tenant in ring), key=_due)
+            tenants = self._classes[qos].tenants
+            if tenants:
+                return max((tenant.items[-1] for tenant in tenants.values()), key=_due)
         return None
 
     def overdue(self, now: Seconds) -> Iterator[Waiting]:
@@ -311,4 +321,8 @@ class WaitingLine:
 
     def counts(self) -> dict[QosClass, int]:
         """How many of each class wait."""
-        return {qos: sum(len(tenant.items) for tenant in line.ring) for qos, line in self._classes.items() if line.ring}
+        return {
+            qos: sum(len(tenant.items) for tenant in line.tenants.values())
+            for qos, line in self._classes.items()
+            if line.tenants
+        }
