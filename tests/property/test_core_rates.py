@@ -125,7 +125,7 @@ def case_of(columns: tuple[list[float], ...], output_tokens: int = 200) -> Case:
         destinations=[Destination(TargetKind.POOL, ref, str(place)) for place in range(size)],
         names=[str(place) for place in range(size)],
         rates=[Rates(Typical(), line) for line in lines],
-        loads=[Load(waiting=int(one)) for one in waiting],
+        loads=[Load(waiting=int(one), prefilling=int(one)) for one in waiting],
         circuits=[Circuit(failure_ratio=ratio) for ratio in ratios],
         bases=bases,
         slopes=slopes,

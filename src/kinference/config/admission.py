@@ -22,7 +22,7 @@ class Admission:
 
     enabled: bool = field(default=True, metadata=about("Whether to hold requests; false: every one is sent at once."))
     start_within: Duration = field(
-        default=Duration(0.25), metadata=about("An engine that can begin with a prompt so soon is not busy.")
+        default=Duration(0.125), metadata=about("An engine that can begin with a prompt so soon is not busy.")
     )
     waiting_max: Count = field(
         default=Count(4096), metadata=about("Requests held at once; beyond, deferrable ones are refused, then batch.")

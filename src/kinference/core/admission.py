@@ -10,7 +10,7 @@ Who waits for a destination that can be used no longer is bound for another one;
 waiting within its bounds. None is sent after those that have just failed: whatever comes back is tried by one first.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
 from math import ceil, inf
@@ -23,7 +23,7 @@ from kinference.core.ledger import SCRAPE_FADES_S, Load
 from kinference.core.pick import Router
 from kinference.core.rates import Rates
 from kinference.core.request import Request
-from kinference.core.waiting import AdmissionRules, Waiting, WaitingGroup, WaitingLine
+from kinference.core.waiting import AdmissionRules, Waiting, WaitingGroup, WaitingLine, costs
 from kinference.core.weigh import Weighing
 from kinference.ids import Milliseconds, ObjectRef, Seconds
 from kinference.vocabulary import Outcome, QosClass
@@ -175,10 +175,11 @@ class Admission:
                 yield Released(waiting, _told(self.router.commit(outcome, now), waited))
 
     def _first_to_start(self, line: WaitingLine, now: Seconds) -> tuple[Waiting, Weighing | Decision] | None:
-        """The first in turn that can begin where it is bound for; else one that had better go where nobody is bound
-        for. None when there is no such pair, or nobody could be served any more.
+        """The first in turn that can begin where it is best off, the work of those before it counted where they wait
+        for it. None when there is no such pair; a refusal when it could not be served any more.
 
-        Who seems able to start is weighed anew: caches may have changed, and with them where it is best off.
+        Those bound for where there is room are weighed anew, for caches may have changed, and the first few of the
+        others, who may be better off there by now.
         """
         within_ms = self._rules.start_within_ms if self._rules.enabled else inf
         usable = {name: (one.load, rates) for name, (one, rates) in line.places.items() if one.is_usable(now)}
@@ -186,53 +187,30 @@ class Admission:
         if usable and not rooms:
             return None
         ahead: dict[str, Milliseconds] = {}
-        movable: list[tuple[Waiting, Milliseconds]] = []
-        weighed = 0
+        near = far = 0
         for looked_at, waiting in enumerate(line.in_turn(now)):
-            if looked_at >= self._rules.window or weighed >= WEIGHED_MAX:
+            if looked_at >= self._rules.window or near >= WEIGHED_MAX:
                 break
-            if waiting.bound_for in rooms or waiting.bound_for not in usable:
-                weighed += 1
-                found = self._try(line, waiting, now)
+            is_near = waiting.bound_for in rooms or waiting.bound_for not in usable
+            if is_near or far < WEIGHED_MAX:
+                near, far = near + is_near, far + (not is_near)
+                found = self._try(line, waiting, ahead, now)
                 if found is not None:
                     return waiting, found
-            before_ms = ahead.get(waiting.bound_for, 0.0)
-            if len(movable) < WEIGHED_MAX:
-                movable.append((waiting, before_ms))
-            ahead[waiting.bound_for] = before_ms + waiting.work_ms
-        if rooms - ahead.keys():
-            for waiting, before_ms in movable:
-                found = self._move(line, waiting, before_ms, now)
-                if found is not None:
-                    return waiting, found
+            ahead[waiting.bound_for] = ahead.get(waiting.bound_for, 0.0) + waiting.work_ms
         line.again_at = now + AGAIN_S
         return None
 
-    def _try(self, line: WaitingLine, waiting: Waiting, now: Seconds) -> Weighing | Decision | None:
+    def _try(
+        self, line: WaitingLine, waiting: Waiting, ahead: Mapping[str, Milliseconds], now: Seconds
+    ) -> Weighing | Decision | None:
         """The weighing to go by if it can start at once where it is best off now; else it is bound for there."""
         weighing = self.router.weigh(waiting.request, now, waiting.prompt)
         if isinstance(weighing, Decision):
             return None if _may_pass(weighing) else weighing
         line.look(weighing.group)
-        place = line.bind(waiting, weighing)
+        place = line.bind(waiting, weighing, ahead)
         return weighing.at(place) if self._follows(weighing, place, now) else None
-
-    def _move(
-        self, line: WaitingLine, waiting: Waiting, before_ms: Milliseconds, now: Seconds
-    ) -> Weighing | Decision | None:
-        """The weighing to go by if it is better off at a destination that nobody waits for than in its turn."""
-        weighing = self.router.weigh(waiting.request, now, waiting.prompt)
-        if isinstance(weighing, Decision):
-            return None if _may_pass(weighing) else weighing
-        names, totals = weighing.group.names, weighing.weighed.totals
-        costs = [
-            total + before_ms if name == waiting.bound_for else inf if name in line.bound_ms else total
-            for name, total in zip(names, totals, strict=True)
-        ]
-        place = costs.index(min(costs))
-        if names[place] == waiting.bound_for or not self._follows(weighing, place, now):
-            return None
-        return weighing.at(place)
 
     def _may_go(self, weighing: Weighing, now: Seconds) -> bool:
         """Whether nobody waits before it and anyone can start it soon; mostly that is whoever was chosen."""
@@ -297,7 +275,7 @@ class Admission:
         if isinstance(fallback, Decision):
             return None
         line = self._lines.get(_key(weighing))
-        stay_ms = min(line.costs(weighing) if line is not None else weighing.weighed.totals)
+        stay_ms = min(costs(weighing, line.bound_ms) if line is not None else weighing.weighed.totals)
         return fallback if min(fallback.weighed.totals) < stay_ms else None
 
     def _drive_out(self, qos: QosClass) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import mul
+from operator import attrgetter, mul
 from typing import Protocol
 
 import msgspec
@@ -15,10 +15,15 @@ from kinference.ids import Milliseconds, Seconds
 
 STEP_MS_PER_REQUEST = 0.05
 """What one more sequence in the batch adds to every decode step."""
+PACE_SHARE = 0.3
+"""What a millisecond counts that is spread over an answer's tokens: those before the first are waited for."""
 REQUEST_TOKENS = 32
 """An engine computes the last block and schedules the request, whatever it has cached."""
 RETRY_MS = 2_000.0
 """What a failed attempt costs the client, at the least."""
+
+
+_PREFILLING = attrgetter("prefilling")
 
 
 class Case(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -126,17 +131,18 @@ class Interference:
     """The harm done, to those there, to all who come after, and between their decoding and ours.
 
     Our prefill stalls each request that decodes there: `weight` of a millisecond for each. It keeps an engine from
-    later prompts wherever it is done, the more the busier the fleet: `crowd` of a millisecond for each request of a
-    mean engine. So caches are worth more under load, and yet long prompts do not gather where few decode.
+    later prompts wherever it is done, the more the more prompts wait for engines: `crowd` of a millisecond for each
+    that a mean engine has to compute. So caches are worth more under load, and no engine that is free is spared for
+    nobody. And it slows each token of theirs, and theirs ours.
     """
 
-    weight: float = 0.1
-    crowd: float = 0.05
+    weight: float = 0.02
+    crowd: float = 0.3
     name: str = "interference"
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
-        weight, price = self.weight, self.crowd * sum(case.beside) / len(case.beside)
-        decode = 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
+        weight, price = self.weight, self.crowd * sum(map(_PREFILLING, case.loads)) / len(case.loads)
+        decode = PACE_SHARE * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
         return [
             (weight * requests + price) * work + decode * requests
             for work, requests in zip(case.work, case.beside, strict=True)

@@ -28,9 +28,11 @@ class ExpectedLatency:
     """The least expected milliseconds, the harm done to others included."""
 
     lambda_itl: float = field(default=0.02, metadata={"help": "what stalling one who decodes there for 1 ms counts"})
-    lambda_crowd: float = field(default=0.05, metadata={"help": "the same for each request of a mean engine"})
+    lambda_crowd: float = field(
+        default=0.3, metadata={"help": "what keeping an engine busy for 1 ms counts, for each prompt of a mean engine"}
+    )
     band: float = field(
-        default=0.1, metadata={"help": "near-equal costs, as a share of the request's own work, are chosen at random"}
+        default=0.05, metadata={"help": "near-equal costs, as a share of the request's own work, are chosen at random"}
     )
     batch_patience: float = field(default=0.1, metadata={"help": "what a millisecond of waiting counts for batch work"})
 

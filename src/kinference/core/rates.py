@@ -13,7 +13,7 @@ from kinference.ids import Milliseconds, Seconds
 
 FORGETTING = 0.99
 """Weight of the past after each sample: about the last 100 count."""
-POOL_FORGETTING = 0.997
+POOL_FORGETTING = 0.995
 """The same for a whole pool, which gets many."""
 OUTLIER = 3.0
 ERROR_SMOOTHING = 0.1

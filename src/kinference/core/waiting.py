@@ -59,7 +59,7 @@ class AdmissionRules:
     """When requests are held, how many, and for how long."""
 
     enabled: bool = True
-    start_within_ms: Milliseconds = 250.0
+    start_within_ms: Milliseconds = 125.0
     """A destination that can begin with a prompt so soon is not saturated."""
     waiting_max: int = 4_096
     """In all pools together."""
@@ -204,7 +204,7 @@ class WaitingLine:
 
     def add(self, waiting: Waiting, weighing: Weighing) -> None:
         """One more waits."""
-        self.bind(waiting, weighing)
+        self.bind(waiting, weighing, self.bound_ms)
         waiting.charged_ms = waiting.work_ms
         self._typical_ms += SMOOTHING * (waiting.work_ms - self._typical_ms)
         objective_s = self._rules.classes[waiting.request.qos].objective_s
@@ -214,23 +214,15 @@ class WaitingLine:
         self.work_ms += waiting.work_ms
         heappush(self._times, (waiting.until, waiting.number))
 
-    def bind(self, waiting: Waiting, weighing: Weighing) -> int:
-        """Have it wait for where it is best off, what others wait for counted. Returns that place."""
+    def bind(self, waiting: Waiting, weighing: Weighing, ahead: Mapping[str, Milliseconds]) -> int:
+        """Have it wait for where it is best off, so much work ahead of it counted. Returns that place."""
         self._unbind(waiting)
-        names, bound_ms = weighing.group.names, self.bound_ms
-        costs = self.costs(weighing)
-        place = costs.index(min(costs))
+        names, bound_ms, totals = weighing.group.names, self.bound_ms, costs(weighing, ahead)
+        place = totals.index(min(totals))
         waiting.bound_for, waiting.work_ms = names[place], weighing.case.work[place]
         bound_ms[names[place]] = bound_ms.get(names[place], 0.0) + waiting.work_ms
         self._bound[names[place]] += 1
         return place
-
-    def costs(self, weighing: Weighing) -> list[Milliseconds]:
-        """What each destination would cost it, what waits for it counted."""
-        bound_ms, names, totals = self.bound_ms, weighing.group.names, weighing.weighed.totals
-        return [
-            total + bound_ms[name] if name in bound_ms else total for name, total in zip(names, totals, strict=True)
-        ]
 
     def _unbind(self, waiting: Waiting) -> None:
         if waiting.bound_for not in self._bound:
@@ -326,3 +318,11 @@ class WaitingLine:
             for qos, line in self._classes.items()
             if line.tenants
         }
+
+
+def costs(weighing: Weighing, ahead: Mapping[str, Milliseconds]) -> list[Milliseconds]:
+    """What each destination would cost, the work that others wait with for it counted."""
+    return [
+        total + ahead[name] if name in ahead else total
+        for name, total in zip(weighing.group.names, weighing.weighed.totals, strict=True)
+    ]

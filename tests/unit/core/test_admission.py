@@ -150,7 +150,7 @@ def test_a_held_request_waits_for_its_warm_engine_while_a_cold_one_has_room() ->
     waiting = world.hold(turn, 1.0)
     world.end(busy, 1.05)
     assert world.released(1.05) == [], "its cache is worth more than the rest of the wait"
-    [(who, decision)] = world.released(1.3)
+    [(who, decision)] = world.released(1.43)
     assert (who, decision.choice) == (waiting, warm.choice)
 
 
@@ -168,6 +168,19 @@ def test_work_is_taken_over_by_an_engine_that_nobody_waits_for() -> None:
         world.end(decision, 2.0)
     places = {decision.choice for _, decision in world.released(2.0)}
     assert len(places) == 2
+
+
+def test_room_goes_to_the_first_in_turn_whoever_else_is_bound_for_it() -> None:
+    world = World(size=2)
+    early, late = world.go(chat("a", size=60_000)), world.go(chat("b", size=400_000))
+    assert early.choice != late.choice
+    urgent = world.hold(chat("c", size=4_000), 0.01)
+    others = [world.hold(chat(f"d{number}", size=200_000), 0.02) for number in range(6)]
+    assert len({one.bound_for for one in others}) == 2
+    assert urgent.bound_for not in str(late.choice)
+    world.end(late, 0.1)  # far sooner than was to be expected
+    [(who, decision), *_] = world.released(0.1)
+    assert (who, decision.choice) == (urgent, late.choice)
 
 
 def test_whoever_asked_may_leave() -> None:

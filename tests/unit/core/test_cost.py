@@ -1,6 +1,10 @@
 """The cost terms, one by one."""
 
+from msgspec.structs import replace
+
 from kinference.core.cost import (
+    PACE_SHARE,
+    STEP_MS_PER_REQUEST,
     Base,
     Case,
     CostTerm,
@@ -30,7 +34,7 @@ def case() -> Case:
         destinations,
         ["idle", "busy"],
         rates,
-        [Load(), Load(waiting=1)],
+        [Load(), Load(waiting=1, prefilling=3)],
         circuits=[destination.circuit for destination in destinations],
         bases=[one.line.base_ms for one in rates],
         slopes=[0.5, 0.5],
@@ -65,13 +69,19 @@ def test_slot_wait_is_the_time_until_somebody_ends_where_the_cache_is_full() -> 
 
 
 def test_interference_is_the_delay_of_each_request_beside() -> None:
-    decode = 2 * 0.05 * 200 * 4
+    decode = PACE_SHARE * 2 * STEP_MS_PER_REQUEST * 200 * 4
     assert Interference(0.5, crowd=0.0).column(case()) == [0.0, 0.5 * 500.0 * 4 + decode]
 
 
-def test_work_costs_more_everywhere_in_a_busy_fleet() -> None:
+def test_work_costs_more_everywhere_the_more_prompts_wait_for_engines() -> None:
     quiet, crowded = (Interference(0.0, crowd).column(case()) for crowd in (0.0, 0.5))
-    assert [more - less for less, more in zip(quiet, crowded, strict=True)] == [0.5 * 2 * 50.0, 0.5 * 2 * 500.0]
+    mean = 3 / 2
+    assert [more - less for less, more in zip(quiet, crowded, strict=True)] == [0.5 * mean * 50.0, 0.5 * mean * 500.0]
+
+
+def test_who_only_decodes_makes_work_no_dearer_anywhere_else() -> None:
+    busy = replace(case(), beside=[0.0, 400.0])
+    assert Interference().column(busy)[0] == Interference().column(case())[0]
 
 
 def test_risk_makes_failing_fast_slow() -> None:

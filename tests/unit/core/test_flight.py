@@ -29,6 +29,16 @@ def test_a_good_answer_teaches_rates_counts_and_hold_time() -> None:
     assert flight.rates.hold_ms < before
 
 
+def test_a_first_token_teaches_no_rates_when_its_length_was_guessed_and_others_are_known_by_now() -> None:
+    flight = flight_of()
+    flight.traits.learn_counts(3_000, 1_000, 50)
+    flight.learn_first(500.0, 200, now=1.0)
+    assert flight.rates.samples == 0
+    flight.is_measured = True
+    flight.learn_first(500.0, 200, now=1.0)
+    assert flight.rates.samples == 1
+
+
 @pytest.mark.parametrize("status", [0, 400, 429, 503])
 def test_a_bad_answer_teaches_no_rates_and_no_counts(status: int) -> None:
     flight = flight_of()

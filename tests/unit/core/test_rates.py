@@ -67,6 +67,29 @@ def test_a_cold_destination_starts_from_what_is_typical_of_its_pool() -> None:
     assert cold.line is not typical.line
 
 
+def test_equal_engines_are_hardly_told_apart_by_the_chance_of_their_samples() -> None:
+    typical, rng = Typical(), Random(5)
+    engines = [cold_rates(typical) for _ in range(8)]
+    for _ in range(40):
+        for rates in engines:
+            tokens = rng.randrange(50, 4_000)
+            rates.learn(tokens, (20.0 + 0.06 * tokens) * rng.uniform(0.5, 2.0))
+    times = [rates.line.at(100) for rates in engines]
+    assert max(times) < 1.35 * min(times)
+    assert max(times) - min(times) < 15.0
+
+
+def test_what_rests_on_guessed_lengths_is_forgotten_once_engines_have_counted() -> None:
+    typical = Typical()
+    rates, cold = cold_rates(typical), cold_rates(typical)
+    for tokens in range(100, 2_000, 20):  # four times as long in truth
+        rates.learn(tokens, 20.0 + 0.4 * tokens)
+    for tokens in range(100, 8_000, 100):
+        rates.learn(tokens, 20.0 + 0.1 * tokens, is_measured=True)
+    assert rates.line.at(4_000) == pytest.approx(420.0, rel=0.1)
+    assert cold.line.at(4_000) == pytest.approx(420.0, rel=0.1)
+
+
 def test_an_idle_slow_endpoint_drifts_back_to_what_is_typical() -> None:
     typical = Typical(Line(10.0, 0.1))
     rates = Rates(typical, Line(1_000.0, 2.0), samples=5)

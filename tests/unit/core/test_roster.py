@@ -126,6 +126,14 @@ def test_model_names_without_end_are_bounded() -> None:
     assert roster.traits("kept") is not kept
 
 
+def test_the_first_counts_weigh_more_than_a_guess() -> None:
+    traits = ModelTraits()
+    traits.learn_counts(prompt_bytes=1_000, prompt_tokens=1_000, completion_tokens=20)
+    assert traits.bytes_per_token == pytest.approx(1.0)
+    traits.learn_counts(prompt_bytes=3_000, prompt_tokens=1_000, completion_tokens=20)
+    assert traits.bytes_per_token == pytest.approx(2.0)
+
+
 def test_traits_learn_from_the_engines_counts_and_shrug_off_nonsense() -> None:
     traits = ModelTraits()
     for _ in range(200):

@@ -10,7 +10,7 @@ from kinference.core.fleet import EndpointSpec, Fleet
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
 from kinference.core.request import Request
-from kinference.core.waiting import AGED_TURN, CLASS_RULES, AdmissionRules, Waiting, WaitingLine
+from kinference.core.waiting import AGED_TURN, CLASS_RULES, DEBTS_MAX, AdmissionRules, Waiting, WaitingLine
 from kinference.core.weigh import Weighing
 from kinference.ids import Address, ObjectRef, Seconds
 from kinference.vocabulary import Api, QosClass
@@ -98,6 +98,49 @@ def test_tenants_take_turns_whatever_one_of_them_brings() -> None:
         line.line.serve(first)
         served.append(first)
     assert set(few) <= set(served)
+
+
+def test_a_tenant_of_long_prompts_gets_no_more_work_served_than_one_of_short_ones() -> None:
+    line = Line()
+    for _ in range(10):
+        line.add(tenant="long", size=200_000)
+    short = [line.add(tenant="short", size=10_000) for _ in range(30)]
+    served: list[Waiting] = []
+    while not set(short) <= set(served):
+        served.append(line.order()[0])
+        line.line.serve(served[-1])
+    assert len(served) - len(short) <= 3, "as much work as thirty short ones, and one begun before and after"
+
+
+def test_who_comes_one_by_one_gains_nothing_by_it_and_who_stayed_away_saves_nothing_up() -> None:
+    line = Line()
+    for _ in range(40):
+        line.add(tenant="many", size=20_000)
+    turns = 0
+    for number in range(20):
+        single = line.add(tenant="single", size=100_000) if number % 2 == 0 and turns == number // 2 else None
+        first = line.order()[0]
+        line.line.serve(first)
+        if single is not None and first is single:
+            turns += 1
+    assert turns <= 5, "each asks for as much as five of the others"
+    late = [line.add(tenant="late", size=20_000) for _ in range(3)]
+    assert line.order()[:4].count(late[0]) == 1
+    assert not set(late) <= set(line.order()[:4])
+
+
+def test_tenants_without_end_leave_no_more_debts_than_are_bounded() -> None:
+    line = Line()
+    tracemalloc.start()
+    try:
+        line.add(tenant="stays", size=400_000)
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(3 * DEBTS_MAX):
+            line.line.serve(line.add(tenant=f"tenant {number}", size=400))
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < 1_000 * DEBTS_MAX
 
 
 def test_a_look_ahead_follows_the_same_turns_as_serving_does() -> None:
