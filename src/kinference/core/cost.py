@@ -131,17 +131,18 @@ class Interference:
     """The harm done, to those there, to all who come after, and between their decoding and ours.
 
     Our prefill stalls each request that decodes there: `weight` of a millisecond for each. It keeps an engine from
-    later prompts wherever it is done, the more the more prompts wait for engines: `crowd` of a millisecond for each
-    that a mean engine has to compute. So caches are worth more under load, and no engine that is free is spared for
-    nobody. And it slows each token of theirs, and theirs ours.
+    later prompts wherever it is done, the more the fewer engines are free: `crowd` of a millisecond where none is. So
+    caches are worth more under load, and yet no more than the time saved, or all would gather where one cache is.
+    And it slows each token of theirs, and theirs ours.
     """
 
     weight: float = 0.02
-    crowd: float = 0.3
+    crowd: float = 0.8
     name: str = "interference"
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
-        weight, price = self.weight, self.crowd * sum(map(_PREFILLING, case.loads)) / len(case.loads)
+        free = list(map(_PREFILLING, case.loads)).count(0)
+        weight, price = self.weight, self.crowd * (1.0 - free / len(case.loads))
         decode = PACE_SHARE * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
         return [
             (weight * requests + price) * work + decode * requests

@@ -73,10 +73,10 @@ def test_interference_is_the_delay_of_each_request_beside() -> None:
     assert Interference(0.5, crowd=0.0).column(case()) == [0.0, 0.5 * 500.0 * 4 + decode]
 
 
-def test_work_costs_more_everywhere_the_more_prompts_wait_for_engines() -> None:
+def test_work_costs_more_everywhere_the_fewer_engines_are_free() -> None:
     quiet, crowded = (Interference(0.0, crowd).column(case()) for crowd in (0.0, 0.5))
-    mean = 3 / 2
-    assert [more - less for less, more in zip(quiet, crowded, strict=True)] == [0.5 * mean * 50.0, 0.5 * mean * 500.0]
+    busy = 1 / 2
+    assert [more - less for less, more in zip(quiet, crowded, strict=True)] == [0.5 * busy * 50.0, 0.5 * busy * 500.0]
 
 
 def test_who_only_decodes_makes_work_no_dearer_anywhere_else() -> None:
