@@ -307,7 +307,7 @@ class WaitingLine:
                 qos, tenant.name, len(tenant.items), sum(map(_work, tenant.items)), now - min(map(_since, tenant.items))
             )
             for qos, line in self._classes.items()
-            for tenant in line.ring
+            for tenant in line.tenants.values()
         ]
         return sorted(found, key=lambda group: -group.longest_s)
 

@@ -419,8 +419,8 @@ def test_nobody_looks_again_each_moment_for_a_report_that_is_late() -> None:
     world = World()
     world.go(chat("a"))
     world.hold(chat("b", size=16_000), 0.0)
-    [_] = world.released(0.8)
-    world.hold(chat("c"), 0.8)
+    [_] = world.released(0.9)
+    world.hold(chat("c"), 0.9)
     world.fleet.observe(POOL, Address("h0:1"), Observation(1.5, waiting=1, running=1))
     assert world.released(1.5) == []
     assert world.admission.deadline(1.5) == 1.5 + LOOK_S
