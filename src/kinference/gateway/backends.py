@@ -136,6 +136,8 @@ def _provider_leg(destination: ProviderTarget, backend: BackendRoute, inbound: I
         return None
     is_anthropic = backend.api.shape is Api.ANTHROPIC_MESSAGES
     received = inbound.headers if is_anthropic else headers.without_anthropic(inbound.headers)
+    if backend.api is Api.VERTEX_ANTHROPIC:
+        received = headers.without_betas(received)
     fields = (*headers.to_provider(received, inbound.request_id), *_credential(backend, inbound.headers))
     target = _with_query(join_path(base.path, path), query)
     api = inbound.api if backend.api.speaks(inbound.api) else backend.api

@@ -70,6 +70,11 @@ def without_anthropic(received: Headers) -> Headers:
     return [(name, value) for name, value in received if not name.startswith(b"anthropic-")]
 
 
+def without_betas(received: Headers) -> Headers:
+    """The fields without Anthropic's betas, of which Vertex AI refuses all that it does not know."""
+    return [field for field in received if field[0] != b"anthropic-beta"]
+
+
 def to_client(received: Headers) -> Headers:
     """What a client may see of a destination's answer: a short list, so that no inside name leaks."""
     return [(name, value) for name, value in received if name in _TO_CLIENTS]

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from kinference.shapes.patch import splice
+from kinference.shapes.patch import splice, without_member
 from kinference.shapes.scan import Member, decode, members
 from kinference.shapes.seals import MARK, NO_SIGNATURE
 from kinference.vocabulary import Api
@@ -19,6 +19,7 @@ _IN_BASE64: Final = base64.b64encode(_MARK)[:-2]  # the last characters depend o
 _GEMINIS: Final = re.compile(rb'("thought_?[sS]ignature"\s*:\s*)"%b[^"]*"' % _IN_BASE64)
 _UNSIGNED: Final = re.compile(rb'"signature"\s*:\s*""')
 _EMPTY: Final = re.compile(rb'"content"\s*:\s*\[\]')
+_NO_BLOCKS: Final = re.compile(rb'"thinking_blocks"\s*:\s*\[\]')
 _LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -43,6 +44,8 @@ def without_foreign_thoughts(body: bytes, api: Api, *, at_provider: bool) -> byt
     has_seals = _MARK in body
     if api is Api.OPENAI_RESPONSES and has_seals:
         return _within(body, "input", _kept_item)
+    if api is Api.OPENAI_CHAT and has_seals:
+        return _within(body, "messages", _kept_turn)
     if api is Api.ANTHROPIC_MESSAGES:
         is_unsigned = at_provider and b'"signature"' in body and _UNSIGNED.search(body) is not None
         if has_seals or is_unsigned:
@@ -66,8 +69,16 @@ def _changed(text: bytes, member: Member, kept: Callable[[bytes], bytes | None])
 
 
 def _kept_item(item: bytes) -> bytes | None:
-    """A Responses item, None where it is a thought that we sealed."""
+    """An item of Responses or a block, None where it is a thought that we sealed."""
     return None if any(content.startswith(MARK) for content in _seals_of(item)) else item
+
+
+def _kept_turn(message: bytes) -> bytes:
+    """A message of Chat's without blocks that we sealed, and without a member for them where it has no others."""
+    if not message.startswith(b"{") or _MARK not in message:
+        return message
+    shorter = _within(message, "thinking_blocks", _kept_item)
+    return without_member(shorter, "thinking_blocks") if _NO_BLOCKS.search(shorter) else shorter
 
 
 def _kept_message(message: bytes, *, at_provider: bool) -> bytes | None:

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kinference.shapes.patch import replace_member
+from kinference.shapes.patch import replace_member, without_member
 from kinference.vocabulary import Api
 
 _VERTEX_ANTHROPIC: Final = b'"anthropic_version":"vertex-2023-10-16"'
@@ -41,6 +41,7 @@ def region_of(host: str) -> str:
 def hosted(body: bytes, destination: Api) -> bytes:
     """The body as this host takes it; the same object where it asks for nothing. Raises BadBody."""
     if destination is Api.VERTEX_ANTHROPIC:
+        body = without_member(body, "context_management")  # which it refuses
         return replace_member(body, "model", _VERTEX_ANTHROPIC)  # its path names the model
     if destination is Api.VERTEX_GEMINI and body.startswith(_BATCH):
         return _predicted(body)

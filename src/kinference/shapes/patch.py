@@ -2,12 +2,15 @@
 survive, and with them every provider's and engine's prefix cache.
 """
 
+import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from kinference.shapes.scan import BadBody, Member, members
 
+_COMMA: Final = re.compile(rb"\s*,\s*")
 _STREAM_OPTIONS: Final = b'"stream_options":{"include_usage":true}'
 
 
@@ -24,9 +27,26 @@ def replace_model(body: bytes, model: str) -> bytes:
 
 def replace_member(body: bytes, key: str, member: bytes) -> bytes:
     """Put another member, key and all, in the place of each that has this key. Raises BadBody for no JSON object."""
-    found = [one for one in members(body) if one.key == key]
-    whole = [Member(key, body.rindex(b'"', 0, body.rindex(b'"', 0, one.start)), one.end) for one in found]
-    return splice(body, [(one, member) for one in whole])
+    return splice(body, [(one, member) for one in _whole(body, key)])
+
+
+def without_member(body: bytes, key: str) -> bytes:
+    """Leave out each member that has this key; the very same object when there is none. Raises BadBody."""
+    for one in reversed(list(_whole(body, key))):
+        start, end = one.start, one.end
+        if after := _COMMA.match(body, end):
+            end = after.end()
+        else:
+            start = len(body[:start].rstrip().removesuffix(b","))
+        body = body[:start] + body[end:]
+    return body
+
+
+def _whole(body: bytes, key: str) -> Iterator[Member]:
+    """Members with this key, and where each begins with it."""
+    for one in members(body):
+        if one.key == key:
+            yield Member(key, body.rindex(b'"', 0, body.rindex(b'"', 0, one.start)), one.end)
 
 
 def set_member(body: bytes, key: str, value: str) -> bytes:

@@ -69,6 +69,14 @@ def test_anthropic_gets_its_own_credential_field_and_one_version(sent: Headers, 
     assert not [name for name, _ in leg.headers if name == b"authorization"]
 
 
+def test_betas_go_to_anthropic_alone_and_not_to_vertex() -> None:
+    sent = ((b"anthropic-beta", b"context-management-2025-06-27"), (b"anthropic-version", b"2023-06-01"))
+    for api, passes in ((Api.ANTHROPIC_MESSAGES, True), (Api.VERTEX_ANTHROPIC, False), (Api.OPENAI_CHAT, False)):
+        leg = leg_to(ProviderTarget(CLOUD), inbound("/v1/messages", headers=sent), knowing(api=api))
+        assert leg is not None
+        assert (b"anthropic-beta" in dict(leg.headers)) is passes
+
+
 def test_a_providers_path_replaces_the_clients_with_its_query() -> None:
     leg = leg_to(ProviderTarget(CLOUD, "/chat?api-version=1"), inbound(query="client=1"), knowing())
     assert leg is not None

@@ -73,3 +73,14 @@ def test_e10_gemini_gets_the_placeholder_for_what_was_sealed_for_another(name: s
 def test_what_has_none_stays_as_it_is(api: Api, body: Any) -> None:
     raw = json.dumps(body).encode()
     assert without_foreign_thoughts(raw, api, at_provider=True) is raw
+
+
+def test_e10_a_chat_goes_on_without_what_was_sealed_for_another() -> None:
+    def said(**members: Any) -> Any:
+        return {"messages": [*HI, {"role": "assistant", "content": "a", **members}, *HI]}
+
+    sealed_block = {"type": "redacted_thinking", "data": SEAL}
+    assert taken(said(thinking_blocks=[sealed_block]), CHAT) == said()
+    assert taken(said(thinking_blocks=[THOUGHT, sealed_block], name="n"), CHAT) == said(
+        thinking_blocks=[THOUGHT], name="n"
+    )

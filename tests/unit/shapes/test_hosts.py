@@ -14,6 +14,11 @@ def test_vertex_names_the_model_in_the_path_and_the_version_in_the_body() -> Non
     assert json.loads(made)["anthropic_version"] == "vertex-2023-10-16"
 
 
+def test_vertex_gets_nothing_that_it_refuses() -> None:
+    body = b'{"model":"claude", "context_management" : {"edits":[]} ,"max_tokens":9}'
+    assert hosted(body, Api.VERTEX_ANTHROPIC) == b'{"anthropic_version":"vertex-2023-10-16", "max_tokens":9}'
+
+
 def test_elsewhere_the_body_stays() -> None:
     body = b'{"model":"m"}'
     assert hosted(body, Api.OPENAI_CHAT) is body

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kinference.shapes.patch import replace_model, set_include_usage, set_member
+from kinference.shapes.patch import replace_model, set_include_usage, set_member, without_member
 from kinference.shapes.scan import BadBody
 
 
@@ -90,3 +90,18 @@ def test_usage_cannot_be_asked_in_what_is_no_object() -> None:
 )
 def test_a_member_is_given_whatever_there_was(body: bytes, given: bytes) -> None:
     assert set_member(body, "cache_salt", "s") == given
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        (b'{"a":1, "x" : [1,{"x":2}] , "b":2}', b'{"a":1, "b":2}'),
+        (b'{"a":"x","x":1}', b'{"a":"x"}'),
+        (b'{ "a":1 , "x":null }', b'{ "a":1  }'),
+        (b'{"x":1}', b"{}"),
+        (b'{"x":1,"a":2,"x":3}', b'{"a":2}'),
+    ],
+)
+def test_a_member_is_left_out_with_its_comma(body: bytes, left: bytes) -> None:
+    assert without_member(body, "x") == left
+    assert without_member(left, "x") is left
