@@ -8,7 +8,7 @@ to the bytes for the other side, twice for requests:
   writer, against `plan` and `emit`, which also tell what is lost;
 - whole: what each does in the product between the client's bytes and the HTTP client. Of LiteLLM that is
   `litellm.completion` up to its HTTP client's `post`, without its router, its proxy, and the threads that it leaves work
-  to; of ours the body's parsing for routing, the picker's rewriting, and what the gateway does for the way back.
+  to; of ours the body's parsing for routing, and the rewriting, which also makes out the way back.
   (LiteLLM's way to Converse signs by a library that is no part of it: there is no whole figure.)
 """
 
@@ -26,7 +26,6 @@ from statistics import median
 from rival.conversations import CONVERSATIONS, MODEL  # type: ignore[import-not-found] # the folder beside this script
 
 from kinference.core.decision import BackendChoice
-from kinference.gateway.translation import way_back
 from kinference.ids import ObjectRef, StreamId
 from kinference.picker.rewriting import rewrite
 from kinference.ports import PickArguments
@@ -64,8 +63,7 @@ def whole(body: bytes, way: Way) -> object:
     """What the product does around it too."""
     arguments = PickArguments(StreamId(0), "", request_path=PATH, translates=True)
     choice = BackendChoice(ObjectRef("", "provider"), way.model, way.destination, "")
-    sent = rewrite(body, parse(body, PATH), choice, arguments).body
-    return way_back(body, sent or body, way)
+    return rewrite(body, parse(body, PATH), choice, arguments)
 
 
 def chunk(name: str) -> Callable[[], object]:

@@ -132,6 +132,10 @@ class Placed(msgspec.Struct, frozen=True):
     body: bytes = b""
     usage: StreamUsage | None = None
     """Whether the body asks for the usage of its stream, where that was looked at."""
+    way_back: object = None
+    """What leads the answer to a translated body back, a `WayBack` of `shapes.translate`; None where the picker is
+    elsewhere.
+    """
 
 
 class Picker(Protocol):

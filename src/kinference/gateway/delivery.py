@@ -12,11 +12,12 @@ from kinference.gateway.passage import BYTES_PER_TOKEN, Counted, EventPassage, P
 from kinference.gateway.relay import Pipe, Relay
 from kinference.gateway.reply import Reply
 from kinference.gateway.routes import Route
-from kinference.gateway.translation import TranslatedPassage, WayBack, WholeTranslation, read_whole
+from kinference.gateway.translation import TranslatedPassage, WholeTranslation, read_whole
 from kinference.ids import Seconds
 from kinference.ports import FinalTokenReport, Headers
 from kinference.shapes.answers import Frame, NoAnswer
 from kinference.shapes.counting import read_count, write_count
+from kinference.shapes.translate import WayBack
 from kinference.shapes.usage import Usage
 from kinference.vocabulary import AbortReason
 from kinference.wire.exchange import header

@@ -25,7 +25,7 @@ from kinference.gateway.ingress import HeldBody
 from kinference.gateway.opening import Opening, error_in
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.ticket import Ticket
-from kinference.gateway.translation import WayBack, in_chat, way_back
+from kinference.gateway.translation import in_chat, known_way_back, way_back
 from kinference.gateway.verdict import Blame, ErrorAnswer
 from kinference.ids import Address, Seconds, StreamId
 from kinference.observe.metrics import GATEWAY_FAILURES
@@ -41,7 +41,7 @@ from kinference.ports import (
 from kinference.shapes import detect, patch
 from kinference.shapes.counting import count_request, estimate
 from kinference.shapes.scan import BadBody
-from kinference.shapes.translate import Way
+from kinference.shapes.translate import Way, WayBack
 from kinference.vocabulary import AbortReason, Api, Loss, StreamUsage
 from kinference.wire.exchange import Exchange
 from kinference.wire.sigv4 import Signable, signature
@@ -202,7 +202,7 @@ class Dispatch:
         """Send what the picker gave; None where an engine has no such path. Raises BadBody."""
         if self._may_lack(leg) and self._outside.gaps.lacks(Address(leg.name), self._order.inbound.path, self._now()):
             return None
-        way_back, body = self._way_back(leg, placed.body), placed.body
+        way_back, body = self._way_back(leg, placed), placed.body
         if way_back is None and not self._order.counts:
             body = self._with_usage(placed)
         is_foreign = self._order.counts and leg.api.shape is not self._order.inbound.api
@@ -243,14 +243,16 @@ class Dispatch:
     def _now(self) -> Seconds:
         return self._outside.clock.now()
 
-    def _way_back(self, leg: Leg, sent: bytes) -> WayBack | None:
+    def _way_back(self, leg: Leg, placed: Placed) -> WayBack | None:
         order = self._order
         if leg.api is order.inbound.api or order.counts:
             return None
+        if isinstance(placed.way_back, WayBack):
+            return known_way_back(placed.way_back, leg.api, self._record.model)
         inbound = order.inbound
         streams = detect.streams_by_path(inbound.path)
         way = Way(inbound.api, leg.api, self._record.model, order.loss, streams)
-        return way_back(order.body.whole, sent, way)
+        return way_back(order.body.whole, placed.body, way)
 
     def _with_usage(self, placed: Placed) -> bytes:
         """Ask for a stream's usage where the client did not, so that every answer can be accounted for."""

@@ -14,12 +14,16 @@ from kinference.shapes.dialects import Reader
 from kinference.shapes.lost import header
 from kinference.shapes.scan import BadBody, decode
 from kinference.shapes.sse import EventTooLong
-from kinference.shapes.translate import Return, Way, emit, plan, reader_of
+from kinference.shapes.translate import Return, Way, WayBack, plan, reader_of, translated
 from kinference.shapes.usage import Usage
 from kinference.shapes.way_back import StreamTranslation, read_answer, write_answer, write_stream
+from kinference.vocabulary import Api
 
 WHOLE_MAX: Final = 64 * 1024 * 1024
 """The longest answer that is translated in one piece."""
+
+
+_MODEL_IN_PATH: Final = frozenset({Api.GEMINI, Api.BEDROCK_CONVERSE, Api.VERTEX_ANTHROPIC, Api.VERTEX_GEMINI})
 
 
 class _Named(msgspec.Struct):
@@ -29,23 +33,24 @@ class _Named(msgspec.Struct):
 _NAMED: Final = msgspec.json.Decoder(_Named)
 
 
-class WayBack(msgspec.Struct, frozen=True):
-    """How a translated request's answer comes back, and what the client is told of what was lost."""
-
-    back: Return
-    warnings: str
-
-
 def way_back(original: bytes, sent: bytes, way: Way) -> WayBack:
-    """What the picker did to the client's body, done again for what it tells. Raises BadBody."""
+    """What a picker elsewhere did to the client's body, done again for what it tells. Raises BadBody."""
     planned = plan(original, msgspec.structs.replace(way, model=_model(sent) or way.model))
     return WayBack(planned.back, header(planned.losses))
 
 
+def known_way_back(found: WayBack, api: Api, model: str) -> WayBack:
+    """What a picker in the same process told, for a request for this model at a destination of this API: where its
+    body does not name the model, the answer has the client's own name for it.
+    """
+    if api not in _MODEL_IN_PATH:
+        return found
+    return msgspec.structs.replace(found, back=msgspec.structs.replace(found.back, model=model))
+
+
 def in_chat(body: bytes, way: Way) -> tuple[bytes, WayBack]:
     """A client's body for an engine without the client's API, and how the answer comes back. Raises BadBody."""
-    planned = plan(body, msgspec.structs.replace(way, model=_model(body) or way.model))
-    return emit(planned), WayBack(planned.back, header(planned.losses))
+    return translated(body, msgspec.structs.replace(way, model=_model(body) or way.model))
 
 
 def _model(body: bytes) -> str:

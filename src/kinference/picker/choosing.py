@@ -20,7 +20,7 @@ from kinference.ports import Allowance, LocalTarget, PickArguments, PickResult, 
 from kinference.shapes.detect import Parsed, parse
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody, decode
-from kinference.shapes.translate import reaches
+from kinference.shapes.translate import WayBack, reaches
 from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
 
 REASON_MAX_CHARS: Final = 512
@@ -47,6 +47,8 @@ class Chosen(msgspec.Struct, frozen=True):
     patched: bytes | None = None
     path: str = ""
     usage: StreamUsage = StreamUsage.SETTLED
+    way_back: WayBack | None = None
+    """Where the body was translated."""
 
 
 Admit: TypeAlias = Callable[[Request, Seconds], Decision | Waiting]
@@ -91,7 +93,7 @@ class Pending(msgspec.Struct, eq=False):
         except BaseException:
             router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
             raise
-        return Chosen(decision, parsed.model, rewritten.body, rewritten.path, parsed.usage)
+        return Chosen(decision, parsed.model, rewritten.body, rewritten.path, parsed.usage, rewritten.way_back)
 
 
 def choose(router: Router, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen:

@@ -10,7 +10,7 @@ from kinference.shapes.foreign_thoughts import without_foreign_thoughts
 from kinference.shapes.hosts import hosted
 from kinference.shapes.patch import replace_model, set_member
 from kinference.shapes.paths import filled, path_to
-from kinference.shapes.translate import Way, emit, plan
+from kinference.shapes.translate import Way, WayBack, translated
 from kinference.vocabulary import Api
 
 
@@ -19,6 +19,8 @@ class Rewritten(msgspec.Struct, frozen=True):
 
     body: bytes | None
     path: str = ""
+    way_back: WayBack | None = None
+    """Where the body was translated."""
 
 
 def rewrite(body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice, arguments: PickArguments) -> Rewritten:
@@ -29,10 +31,12 @@ def rewrite(body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice,
         api = parsed.api.at_engines
         if api is parsed.api:
             return Rewritten(_salted(_patched(body, parsed, choice), body, parsed))
-        return Rewritten(_salted(_translated(body, parsed, api, choice.model, arguments), body, parsed))
+        made, way_back = _translated(body, parsed, api, choice.model, arguments)
+        return Rewritten(_salted(made, body, parsed), "", way_back)
     path = _path(choice, parsed)
     if not choice.api.speaks(parsed.api):
-        return Rewritten(_translated(body, parsed, choice.api, choice.model, arguments), path)
+        made, way_back = _translated(body, parsed, choice.api, choice.model, arguments)
+        return Rewritten(made, path, way_back)
     patched = _patched(body, parsed, choice)
     whole = body if patched is None else patched
     final = hosted(whole, choice.api)
@@ -74,6 +78,6 @@ def _salted(made: bytes | None, body: bytes, parsed: Parsed) -> bytes | None:
     return set_member(body if made is None else made, "cache_salt", parsed.salt)
 
 
-def _translated(body: bytes, parsed: Parsed, api: Api, model: str, arguments: PickArguments) -> bytes:
-    way = Way(parsed.api, api, model, arguments.loss, parsed.streaming)
-    return hosted(emit(plan(body, way)), api)
+def _translated(body: bytes, parsed: Parsed, api: Api, model: str, arguments: PickArguments) -> tuple[bytes, WayBack]:
+    made, way_back = translated(body, Way(parsed.api, api, model, arguments.loss, parsed.streaming))
+    return hosted(made, api), way_back

@@ -25,7 +25,7 @@ from kinference.shapes.dialects import Client, Destination, Reader
 from kinference.shapes.ir import Request, Text
 from kinference.shapes.json_text import dumps, loads_mended, object_of
 from kinference.shapes.loss import fit
-from kinference.shapes.lost import Lost
+from kinference.shapes.lost import Lost, header
 from kinference.shapes.paths import EMBED_PATHS
 from kinference.shapes.reasoners import is_openais
 from kinference.shapes.tooling import Tooling, fit_tools
@@ -75,6 +75,13 @@ class Return(msgspec.Struct, frozen=True):
     is_bare_json: bool
     """The answer was asked to be JSON in words alone, which models like to put into a fence."""
     echo: Mapping[str, Any]
+
+
+class WayBack(msgspec.Struct, frozen=True):
+    """How a translated request's answer comes back, and what the client is told of what was lost."""
+
+    back: Return
+    warnings: str
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -158,3 +165,9 @@ def reader_of(back: Return) -> Reader:
 def emit(planned: Plan) -> bytes:
     """The body for the destination. Raises Untranslatable."""
     return dumps(DESTINATIONS[planned.back.destination].emit_request(planned.request))
+
+
+def translated(body: bytes, way: Way) -> tuple[bytes, WayBack]:
+    """The body for the destination, and what leads its answer back. Raises BadBody."""
+    planned = plan(body, way)
+    return emit(planned), WayBack(planned.back, header(planned.losses))

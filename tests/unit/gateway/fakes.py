@@ -19,6 +19,7 @@ from kinference.ports import (
     ProviderTarget,
     UpstreamRequest,
 )
+from kinference.shapes.translate import WayBack
 from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
 
 JSON: Headers = ((b"content-type", b"application/json"),)
@@ -154,6 +155,7 @@ class FakePicker:
         self.room = 1 << 30
         self.held = 0
         self.usage: StreamUsage | None = None
+        self.way_back: WayBack | None = None
         self.pushed: list[bytes] = []
         self.picks: list[PickArguments] = []
         self.first: list[FirstTokenReport] = []
@@ -180,7 +182,7 @@ class FakePicker:
         if isinstance(step, PickResult):
             return Placed(step)
         picked = PickResult(Outcome.OK, "", "m", step, ResponseId(len(self.pushed)))
-        return Placed(picked, body, self.usage)
+        return Placed(picked, body, self.usage, self.way_back)
 
     def report_first_token(self, report: FirstTokenReport) -> None:
         self.first.append(report)

@@ -24,6 +24,7 @@ from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import ObjectRef, ResponseId
 from kinference.ports import PickResult, ProviderTarget
 from kinference.shapes.counting import is_count
+from kinference.shapes.translate import Way, translated
 from kinference.vocabulary import AbortReason, Api, Outcome, QosClass, StreamUsage
 from kinference.wire.sigv4 import AwsKeys, Signable, signature
 from tests.unit.gateway.fakes import (
@@ -401,6 +402,14 @@ NO_PATHS = (
     FakeAnswer(404, JSON, (b'{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}',)),
     FakeAnswer(405, (), (b"",)),
 )
+
+
+async def test_what_leads_the_answer_back_is_not_found_out_again_where_the_picker_told() -> None:
+    told = translated(MESSAGES, Way(Api.ANTHROPIC_MESSAGES, Api.OPENAI_CHAT, "m"))[1]
+    world = World(picker=FakePicker(PROVIDER), upstream=FakeUpstream(FakeAnswer()))
+    world.picker.way_back = told
+    delivery = await Run(world, MESSAGES, api=Api.ANTHROPIC_MESSAGES, path="/v1/messages").delivery()
+    assert delivery.way_back is told
 
 
 @pytest.mark.parametrize("missing", NO_PATHS)

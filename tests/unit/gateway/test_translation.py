@@ -3,11 +3,11 @@ import json
 import pytest
 
 from kinference.errors import UpstreamCut
-from kinference.gateway.translation import TranslatedPassage, WholeTranslation, read_whole, way_back
+from kinference.gateway.translation import TranslatedPassage, WholeTranslation, known_way_back, read_whole, way_back
 from kinference.ports import UpstreamAnswer
 from kinference.shapes.answers import Frame, NoAnswer
 from kinference.shapes.scan import BadBody
-from kinference.shapes.translate import Way
+from kinference.shapes.translate import Way, translated
 from kinference.shapes.usage import Usage
 from kinference.vocabulary import Api
 from tests.unit.gateway.fakes import FakeAnswer
@@ -40,6 +40,12 @@ def test_the_way_back_knows_what_was_sent_and_what_was_lost() -> None:
     assert way_back(ORIGINAL, b"no json", WAY).back.model == "m"
     with pytest.raises(BadBody):
         way_back(b"{}", b"{}", WAY)
+
+
+@pytest.mark.parametrize("destination", [MESSAGES, Api.GEMINI, Api.BEDROCK_CONVERSE, Api.OPENAI_RESPONSES])
+def test_what_the_picker_tells_leads_back_as_what_is_found_out_again(destination: Api) -> None:
+    sent, told = translated(ORIGINAL, Way(CHAT, destination, "theirs"))
+    assert known_way_back(told, destination, "m") == way_back(ORIGINAL, sent, Way(CHAT, destination, "m"))
 
 
 def test_a_stream_is_translated_event_by_event_and_counted() -> None:

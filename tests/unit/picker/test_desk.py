@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace as replace_dataclass
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from kinference.ids import ObjectRef, ResponseId, StreamId
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult, Placed
+from kinference.shapes.translate import WayBack
 from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
 
 Advance = Callable[[float], None]
@@ -386,6 +388,16 @@ def test_refusals_and_money_are_counted_by_tenant(desk: Desk, router: Router, me
     assert 'kinference_tenant_limit_refusals_total{limit="concurrent",tenant="acme"} 1.0' in page
     assert 'kinference_tenant_spent_usd_total{tenant="acme"} 0.5' in page
     assert 'kinference_tenant_unpriced_requests_total{tenant="acme"} 0.0' in page
+
+
+def test_what_leads_the_answer_to_a_translated_body_back_is_told_with_it(desk: Desk, fleet: Fleet) -> None:
+    fleet.set_backends([BackendSpec(ObjectRef("default", "cloud"), Api.ANTHROPIC_MESSAGES, {"gpt": "gpt"})])
+    arguments = msgspec.structs.replace(PLACED, translates=True)
+    placed = desk.place(CHAT.replace(b"llama", b"gpt"), arguments, lambda: None)
+    assert isinstance(placed, Placed)
+    assert isinstance(placed.way_back, WayBack)
+    assert placed.way_back.back.destination is Api.ANTHROPIC_MESSAGES
+    assert place(desk, CHAT).way_back is None
 
 
 def feed_all(fleet: Fleet) -> None:

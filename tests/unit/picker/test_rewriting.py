@@ -11,6 +11,7 @@ from kinference.ports import PickArguments
 from kinference.shapes.detect import parse
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
+from kinference.shapes.translate import Way, translated
 from kinference.vocabulary import Api, Loss
 
 CLOUD = ObjectRef("default", "cloud")
@@ -50,6 +51,12 @@ def test_another_api_is_translated_and_sent_to_its_path() -> None:
     assert made.path == "/v1/messages"
     assert loaded(made)["model"] == "theirs"
     assert loaded(made)["messages"] == [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+
+
+def test_what_leads_a_translated_bodys_answer_back_comes_with_it() -> None:
+    way = Way(Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES, "theirs")
+    assert rewritten(cloud(Api.ANTHROPIC_MESSAGES)).way_back == translated(CHAT, way)[1]
+    assert rewritten(cloud(Api.OPENAI_CHAT)).way_back is None
 
 
 def test_vertex_has_the_model_in_its_path_alone() -> None:
