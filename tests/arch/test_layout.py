@@ -28,7 +28,7 @@ DECLARATIONS = {
     "conformance/cases/push.py": "cases, held against our server and against its mutants by tests/conformance",
     "conformance/cases/report.py": "cases, held against our server and against its mutants by tests/conformance",
     "wire/http2/events.py": "values, tested by the connection that makes them",
-    "wire/exchange.py": "a Protocol; the two functions beside it are tested with the carrier",
+    "wire/exchange.py": "a Protocol; the functions beside it are tested with the carrier",
     "wire/rpc.py": "a Protocol, tested with the carrier",
     "wire/server_options.py": "limits, fields only; tested with the carriers that keep them",
 }

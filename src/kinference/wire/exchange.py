@@ -97,6 +97,11 @@ def header(headers: Headers, name: bytes) -> bytes | None:
     return None
 
 
+def table(headers: Headers) -> dict[bytes, bytes]:
+    """The first value of each field by its name: asking twice costs more than making this."""
+    return dict(reversed(headers))
+
+
 async def respond(
     exchange: Exchange, status: int, body: bytes, content_type: bytes, *extra: tuple[bytes, bytes]
 ) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from kinference.errors import ClientGone
@@ -96,12 +96,14 @@ class OwnExchange:
     def receive(self, piece: bytes) -> None:
         """Part of the body has come."""
         self._pieces.append(piece)
-        wake(self._arrival)
+        if self._arrival is not None:
+            wake(self._arrival)
 
     def end_body(self) -> None:
         """The request is complete."""
         self.is_received = True
-        wake(self._arrival)
+        if self._arrival is not None:
+            wake(self._arrival)
 
     @abstractmethod
     def _take(self) -> Sequence[bytes]:
@@ -125,11 +127,12 @@ class OwnExchange:
     def _send_reset(self) -> None:
         """The answer never will be."""
 
-    def _promise(self, status: int, headers: Headers) -> bool:
-        """Begin an answer: what its body will be. Returns whether its length is told."""
+    def _promise(self, status: int, told: Mapping[bytes, bytes]) -> bool:
+        """Begin an answer: what its body will be by these fields. Returns whether its length is told."""
         assert not self.is_started, "the head has gone already"
-        self._check_peer()
-        length = header(headers, b"content-length")
+        if self._is_lost:
+            raise gone()
+        length = told.get(b"content-length")
         self._has_body = has_body(self.method, status)
         self._owed = None if length is None else int(length)
         return length is not None
@@ -139,7 +142,8 @@ class OwnExchange:
         assert self.is_started, "the head goes first"
         if self.is_over:
             raise ClientGone("the answer was broken off")
-        self._check_peer()
+        if self._is_lost:
+            raise gone()
         if not chunk or not self._has_body:
             return False
         if self._owed is not None:
@@ -153,13 +157,10 @@ class OwnExchange:
         if self.is_over:
             return
         assert not self._owed or not self._has_body, "fewer bytes than content-length promised"
-        self._check_peer()
+        if self._is_lost:
+            raise gone()
         self.is_over = True
         self._send_end()
-
-    def _check_peer(self) -> None:
-        if self._is_lost:
-            raise ClientGone("the client took its request back, or closed its connection")
 
     def abort(self) -> None:
         """Break the answer off, so that nobody takes what came of it for all."""
@@ -176,6 +177,11 @@ class OwnExchange:
             return
         await self.start(status, ((b"content-length", b"0"),))
         await self.finish()
+
+
+def gone() -> ClientGone:
+    """What a handler meets that answers nobody."""
+    return ClientGone("the client took its request back, or closed its connection")
 
 
 def wake(waiting: asyncio.Future[None] | None) -> None:

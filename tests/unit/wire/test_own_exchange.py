@@ -7,6 +7,7 @@ import pytest
 
 from kinference.errors import ClientGone
 from kinference.ports import Headers
+from kinference.wire.exchange import table
 from kinference.wire.http2.http_head import HttpHead
 from kinference.wire.own_exchange import OwnExchange, wake
 
@@ -29,7 +30,7 @@ class NotedExchange(OwnExchange):
         self.sent.append("continue")
 
     async def start(self, status: int, headers: Headers) -> None:
-        self._promise(status, headers)
+        self._promise(status, table(headers))
         self.is_started = True
         self.sent.append(str(status))
 

@@ -17,7 +17,7 @@ from kinference.wire.connections import peer_of
 from kinference.wire.http1 import answers
 from kinference.wire.http1.deadlines import NEVER
 from kinference.wire.http1.exchange import Http1Exchange
-from kinference.wire.http1.requests import End, Event, Malformed, RequestHead, RequestReader
+from kinference.wire.http1.requests import Event, Malformed, RequestHead, RequestReader
 from kinference.wire.site import Site
 from kinference.wire.tls import peer_names
 from kinference.wire.untaken import Untaken
@@ -81,7 +81,11 @@ class Connection(asyncio.Protocol):
         if self._first_byte_at is None:
             self._first_byte_at = self._site.clock.now()
         for event in self._reader.feed(data):
-            self._take(event)
+            exchange = self._exchange
+            if self._ahead or (exchange is not None and exchange.is_received):
+                self._put_ahead(event)
+            else:
+                self._act(event)
         if self._ahead:
             self._limit_ahead(len(data))
         if self._exchange is None and self._reader.is_within_head:
@@ -152,13 +156,13 @@ class Connection(asyncio.Protocol):
 
     # --- requests --------------------------------------------------------------------------------
 
-    def _take(self, event: Event) -> None:
-        if self._ahead or self._has_whole_request():
-            self._ahead.append(event)
-            if isinstance(event, bytes):
-                self.account.held += len(event)
-        else:
-            self._act(event)
+    def _is_idle(self) -> bool:
+        return self._exchange is None
+
+    def _put_ahead(self, event: Event) -> None:
+        self._ahead.append(event)
+        if isinstance(event, bytes):
+            self.account.held += len(event)
 
     def _next_ahead(self) -> Event:
         event = self._ahead.popleft()
@@ -166,15 +170,16 @@ class Connection(asyncio.Protocol):
             self.account.give_back(len(event))
         return event
 
+    def _take_from_ahead(self) -> None:
+        """The next request, as far as it came."""
+        while self._ahead and (self._exchange is None or not self._exchange.is_received):
+            self._act(self._next_ahead())
+        if not self._ahead:
+            self._ahead_bytes = 0
+
     def _drop_ahead(self) -> None:
         while self._ahead:
             self._next_ahead()
-
-    def _has_whole_request(self) -> bool:
-        return self._exchange is not None and self._exchange.is_received
-
-    def _is_idle(self) -> bool:
-        return self._exchange is None
 
     def _act(self, event: Event) -> None:
         exchange = self._exchange
@@ -182,9 +187,11 @@ class Connection(asyncio.Protocol):
             self._begin(event)
         elif isinstance(event, Malformed):
             self._refuse(event)
-        elif exchange is not None and isinstance(event, bytes):
+        elif exchange is None:
+            return
+        elif isinstance(event, bytes):
             exchange.receive(event)
-        elif exchange is not None and event is End.OF_REQUEST:
+        else:
             exchange.end_body()
 
     def _begin(self, head: RequestHead) -> None:
@@ -265,11 +272,10 @@ class Connection(asyncio.Protocol):
         if exchange.must_close:
             self._end()
             return
-        while self._ahead and not self._has_whole_request():
-            self._act(self._next_ahead())
-        if not self._ahead:
-            self._ahead_bytes = 0
-        self.go_on_reading()
+        if self._ahead:
+            self._take_from_ahead()
+        if self._is_holding:
+            self.go_on_reading()
         if not self._is_idle():
             return
         if self._is_half_closed or self._site.is_draining:

@@ -5,10 +5,10 @@ from typing import Protocol
 
 from kinference.ids import Seconds
 from kinference.ports import Headers
-from kinference.wire.exchange import header
+from kinference.wire.exchange import table
 from kinference.wire.http1 import answers
 from kinference.wire.http1.requests import RequestHead
-from kinference.wire.own_exchange import OwnExchange, wake
+from kinference.wire.own_exchange import OwnExchange, gone, wake
 from kinference.wire.untaken import Untaken
 
 BODY_HELD_MAX = 256 * 1024
@@ -64,7 +64,7 @@ class Http1Exchange(OwnExchange):
     def __init__(self, line: Line, head: RequestHead, accepted_at: Seconds) -> None:
         path, _, query = _origin_form(head.target).partition("?")
         super().__init__(head, path, query, line.peer, accepted_at)
-        self._line, self._is_http_1_1 = line, head.is_http_1_1
+        self._line, self._account, self._is_http_1_1 = line, line.account, head.is_http_1_1
         self._held = 0
         self._is_chunked = False
         self._is_broken = False
@@ -87,9 +87,9 @@ class Http1Exchange(OwnExchange):
 
     def receive(self, piece: bytes) -> None:
         """Part of the body has come."""
-        account = self._line.account
-        self._held += len(piece)
-        account.held += len(piece)
+        account, size = self._account, len(piece)
+        self._held += size
+        account.held += size
         if self._held > BODY_HELD_MAX or account.is_short:
             self._line.hold_reading()
         super().receive(piece)
@@ -109,7 +109,7 @@ class Http1Exchange(OwnExchange):
         """What has come was taken, or nobody will take it any more."""
         held, self._held = self._held, 0
         if held:
-            self._line.account.give_back(held)
+            self._account.give_back(held)
 
     def _send_continue(self) -> None:
         if self._is_http_1_1:
@@ -118,22 +118,25 @@ class Http1Exchange(OwnExchange):
     # --- the answer ------------------------------------------------------------------------------
 
     async def start(self, status: int, headers: Headers) -> None:
-        is_framed = self._promise(status, headers) or not self._has_body
+        told = table(headers)
+        is_framed = self._promise(status, told) or not self._has_body
         self._is_chunked = not is_framed and self._is_http_1_1
         # A body left unread would be taken for the next request; without framing the connection's end is the answer's.
         self.must_close |= self._line.is_draining or not self.is_received or not (is_framed or self._is_chunked)
-        self.must_close |= CLOSE in headers
-        head = answers.head(status, headers, self._own_fields(headers))
+        tells_of_close = told.get(b"connection") == b"close"
+        self.must_close |= tells_of_close
+        own = self._own_fields(has_server=b"server" in told, tells_of_close=tells_of_close)
+        head = answers.head(status, headers, own)
         self.is_started = True
         self._line.send(head)
 
-    def _own_fields(self, headers: Headers) -> bytes:
+    def _own_fields(self, *, has_server: bool, tells_of_close: bool) -> bytes:
         own = self._line.date()
-        if header(headers, b"server") is None:
+        if not has_server:
             own += b"server: kinference\r\n"
         if self._is_chunked:
             own += b"transfer-encoding: chunked\r\n"
-        if self.must_close and CLOSE not in headers:
+        if self.must_close and not tells_of_close:
             own += b"connection: close\r\n"
         elif not self._is_http_1_1:
             own += b"connection: keep-alive\r\n"
@@ -149,7 +152,8 @@ class Http1Exchange(OwnExchange):
             self._line.send(chunk)
         if self._line.is_congested:
             await self._line.drained()
-            self._check_peer()
+            if self._is_lost:
+                raise gone()
 
     def _send_end(self) -> None:
         if self._is_chunked:

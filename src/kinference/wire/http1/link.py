@@ -47,7 +47,8 @@ class Link(asyncio.Protocol):
         elif not self._is_holding and sum(map(len, self.reply.pieces)) > _UNREAD_MAX:
             self._is_holding = True
             self._transport_now.pause_reading()
-        self._tell()
+        if self._news is not None:
+            self._tell()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closed = True
@@ -107,7 +108,8 @@ class Link(asyncio.Protocol):
             await self._wait(patience)
 
     async def _wait(self, patience: Seconds) -> None:
-        self._raise_failure()
+        if self._failure is not None:
+            raise self._failure
         self._patience = patience
         self._deadlines.give(self, patience)
         self._news = asyncio.get_running_loop().create_future()

@@ -50,7 +50,7 @@ class ReplyReader:
     def feed(self, data: bytes) -> None:
         """Take bytes in. Raises NotHttp."""
         if (
-            self._is_unasked()
+            self.is_complete
         ):  # line breaks behind an answer are nothing to the parser, so neither in a read of their own
             self.is_reusable = self.is_reusable and not data.strip(b"\r\n")
             return
@@ -62,13 +62,16 @@ class ReplyReader:
             if not self._is_unasked():
                 raise NotHttp from None
             self.is_reusable = False
-        self._limit(len(data), progressed=self.is_complete or self.status != status or len(self.pieces) > pieces)
+        if len(self.pieces) > pieces or self.is_complete or self.status != status:
+            self._quiet_bytes = 0
+        else:
+            self._limit_quiet(len(data))
 
     def _is_unasked(self) -> bool:
         return self.is_complete
 
-    def _limit(self, fed: int, *, progressed: bool) -> None:
-        self._quiet_bytes = 0 if progressed else self._quiet_bytes + fed
+    def _limit_quiet(self, fed: int) -> None:
+        self._quiet_bytes += fed
         if self._quiet_bytes > _FIELD_BYTES_MAX:
             raise NotHttp
 

@@ -100,10 +100,12 @@ class RequestReader:
             rest = memoryview(data)[upgrade.args[0] :]
             self._pass_upgrade_over()
         except httptools.HttpParserError:
-            self._flush()
+            if self._pieces:
+                self._flush()
             if not self.is_over:  # what follows an announced end is nobody's business
                 self._fail(self._refusal)
-        self._flush()
+        if self._pieces:
+            self._flush()
         return rest
 
     def _fail(self, refusal: Malformed) -> None:
@@ -111,9 +113,8 @@ class RequestReader:
         self.is_over = True
 
     def _flush(self) -> None:
-        if self._pieces:
-            self._events.append(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
-            self._pieces = []
+        self._events.append(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
+        self._pieces = []
 
     def _pass_upgrade_over(self) -> None:
         """Go on as HTTP/1.1, which a server may: the parser alone would take the body for another protocol's bytes."""
@@ -151,7 +152,8 @@ class RequestReader:
     def on_message_complete(self) -> None:
         if self._parser.should_upgrade():
             return
-        self._flush()
+        if self._pieces:
+            self._flush()
         self._events.append(End.OF_REQUEST)
         self._in_body = False
         self.is_over = self._is_last
@@ -160,7 +162,8 @@ class RequestReader:
 
     def _head(self) -> RequestHead:
         version, method = self._parser.get_http_version(), self._parser.get_method().decode("ascii")
-        self._check_size()
+        if self._fed_bytes > self._options.field_bytes_max or len(self._fields) > self._options.fields_max:
+            self._check_size()  # the head may be too large: it began in these bytes
         if version not in _VERSIONS or method == "CONNECT" or b"#" in self._target:
             raise _Refused
         if self._target == b"*" and method != "OPTIONS":
@@ -173,9 +176,8 @@ class RequestReader:
         return RequestHead(method, target, self._fields, is_http_1_1, keeps_alive, has_body)
 
     def _check_size(self) -> None:
-        options, size = self._options, 0
-        if self._fed_bytes > options.field_bytes_max:  # at least the head, so look closer
-            size = len(self._target) + sum(len(name) + len(value) for name, value in self._fields)
+        options = self._options
+        size = len(self._target) + sum(len(name) + len(value) for name, value in self._fields)
         if size > options.field_bytes_max or len(self._fields) > options.fields_max:
             self._refusal = _TOO_LARGE
             raise _Refused

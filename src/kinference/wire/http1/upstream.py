@@ -5,6 +5,7 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from functools import lru_cache
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -18,6 +19,8 @@ from kinference.wire.http1.pool import Pool
 _JOIN_BYTES_MAX = 16 * 1024
 """Bodies up to here leave in one buffer with the head; larger ones are not copied."""
 _OURS = frozenset({b"content-length", b"transfer-encoding", b"connection"})
+_HOSTS_MAX = 1024
+"""Origins whose `host` is not made anew for each request."""
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -107,19 +110,14 @@ class Http1Upstream(Upstream):
 
 
 class _Http1Answer(UpstreamAnswer):
+    status = 0
+    headers: Headers = ()
+
     def __init__(self, upstream: Http1Upstream, link: Link, request: UpstreamRequest) -> None:
         self._upstream = upstream
         self._link: Link | None = link
         self._patience = request.timeouts.between_chunks
-        self._status, self._headers = link.reply.status, link.reply.headers
-
-    @property
-    def status(self) -> int:
-        return self._status
-
-    @property
-    def headers(self) -> Headers:
-        return self._headers
+        self.status, self.headers = link.reply.status, link.reply.headers
 
     @property
     def is_ready(self) -> bool:
@@ -170,6 +168,7 @@ def _wire(request: UpstreamRequest) -> list[bytes]:
     return [head, *request.body]
 
 
+@lru_cache(_HOSTS_MAX)
 def _host(origin: str) -> bytes:
     scheme, _, host = origin.partition("://")
     if scheme == "unix":

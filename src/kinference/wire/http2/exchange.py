@@ -6,10 +6,10 @@ from typing import Protocol
 
 from kinference.ids import Seconds
 from kinference.ports import Headers
-from kinference.wire.exchange import header
+from kinference.wire.exchange import table
 from kinference.wire.http2.headers import literal
 from kinference.wire.http2.http_head import HttpHead
-from kinference.wire.own_exchange import OwnExchange, wake
+from kinference.wire.own_exchange import OwnExchange, gone, wake
 
 CONTINUE = literal(b":status", b"100")
 SERVER = literal(b"server", b"kinference")
@@ -89,9 +89,10 @@ class Http2Exchange(OwnExchange):
     # --- the answer ------------------------------------------------------------------------------
 
     async def start(self, status: int, headers: Headers) -> None:
-        self._promise(status, headers)
+        told = table(headers)
+        self._promise(status, told)
         block = answer_head(status, headers) + self._line.date()
-        if header(headers, b"server") is None:
+        if b"server" not in told:
             block += SERVER
         self.is_started = True
         self._line.send_head(self._stream_id, block)
@@ -100,7 +101,8 @@ class Http2Exchange(OwnExchange):
         if self._counts(chunk) and not self._line.send_body(self._stream_id, chunk):
             self._drain = asyncio.get_running_loop().create_future()
             await self._drain
-            self._check_peer()
+            if self._is_lost:
+                raise gone()
 
     def go_on(self) -> None:
         """The client has taken what was written."""
