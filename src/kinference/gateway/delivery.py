@@ -20,7 +20,7 @@ from kinference.shapes.counting import read_count, write_count
 from kinference.shapes.translate import WayBack
 from kinference.shapes.usage import Usage
 from kinference.vocabulary import AbortReason
-from kinference.wire.exchange import header
+from kinference.wire.exchange import Table, table
 
 WARNINGS = b"x-kinference-warnings"
 _NOT_BUFFERED = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
@@ -38,11 +38,12 @@ class Deliverer:
         if delivery.is_foreign_count:
             await self._deliver_count(delivery, reply)
             return
-        if delivery.way_back is not None and not headers.is_stream(answer.headers):
+        told = table(answer.headers)
+        if delivery.way_back is not None and not headers.is_stream(told):
             await self._deliver_whole(delivery, delivery.way_back, reply)
             return
-        passage, head = self._passage(delivery), _head(delivery)
-        if headers.is_event_stream(head) and _wants_array(reply):
+        passage, head = self._passage(delivery, told), _head(delivery, told)
+        if _wants_array(reply) and headers.is_event_stream(table(head)):
             passage, head = ArrayPassage(passage), _as_array(head)
         await reply.start(answer.status, head)
         pipe = Pipe(reply.exchange, answer, passage, clock, self._options.keep_alive)
@@ -88,7 +89,7 @@ class Deliverer:
             return
         self._account(delivery, whole)
         body, head = whole.written(self._frame(way_back)), _translated_head(way_back)
-        if headers.is_event_stream(head) and _wants_array(reply):
+        if _wants_array(reply) and headers.is_event_stream(table(head)):
             body, head = array_of(body), _as_array(head)
         length = (b"content-length", str(len(body)).encode())
         await reply.start(answer.status, (*head, length))
@@ -139,12 +140,12 @@ class Deliverer:
         )
         delivery.ticket.complete(report)
 
-    def _passage(self, delivery: Delivery) -> Passage:
-        api, received = self._route.api, delivery.answer.headers
+    def _passage(self, delivery: Delivery, told: Table) -> Passage:
+        api = self._route.api
         assert api is not None, "what was delivered was inferred"
         if delivery.way_back is not None:
             return TranslatedPassage(delivery.way_back.back, self._frame(delivery.way_back))
-        if headers.is_event_stream(received) and header(received, b"content-encoding") is None:
+        if headers.is_event_stream(told) and b"content-encoding" not in told:
             return EventPassage(api, hide_usage=delivery.hide_usage)
         return PlainPassage(api)
 
@@ -163,14 +164,13 @@ def _translated_head(way_back: WayBack) -> Headers:
     return (*fields, (WARNINGS, way_back.warnings.encode())) if way_back.warnings else fields
 
 
-def _head(delivery: Delivery) -> Headers:
+def _head(delivery: Delivery, told: Table) -> Headers:
     if delivery.way_back is not None:
         return _translated_head(delivery.way_back)
-    received = delivery.answer.headers
-    fields = headers.to_client(received)
-    if headers.is_event_stream(received):
+    fields = headers.to_client(delivery.answer.headers)
+    if headers.is_event_stream(told):
         return (*fields, *_NOT_BUFFERED)
-    length = header(received, b"content-length")
+    length = told.get(b"content-length")
     return fields if length is None else (*fields, (b"content-length", length))
 
 

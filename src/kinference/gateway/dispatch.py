@@ -16,7 +16,7 @@ from kinference.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from kinference.gateway import errors, headers, verdict
+from kinference.gateway import errors, verdict
 from kinference.gateway.access_log import Record
 from kinference.gateway.auth import Caller
 from kinference.gateway.backends import Inbound, Leg, chat_leg_to, leg_to
@@ -236,7 +236,7 @@ class Dispatch:
 
     async def _timed(self, leg: Leg, body: bytes, ticket: Ticket) -> tuple[UpstreamAnswer | _Failure | None, Seconds]:
         sent_at = self._now()
-        outcome = await self._send(leg, body, ticket)
+        outcome = await self._send(leg, body, ticket, sent_at)
         self._record.upstream_s += self._now() - sent_at
         return outcome, sent_at
 
@@ -266,13 +266,12 @@ class Dispatch:
         except BadBody:  # the picker found no fault with it, so the destination shall judge
             return body
 
-    async def _send(self, leg: Leg, body: bytes, ticket: Ticket) -> UpstreamAnswer | _Failure | None:
+    async def _send(self, leg: Leg, body: bytes, ticket: Ticket, sent_at: Seconds) -> UpstreamAnswer | _Failure | None:
         fields = leg.headers
         if leg.aws is not None:
             signable = Signable("POST", leg.origin, leg.target, (body,))
             fields = (*fields, *signature(signable, leg.aws, AWS_SERVICE, self._outside.clock.wall()))
         request = UpstreamRequest("POST", leg.origin, leg.target, fields, (body,), self._options.timeouts)
-        sent_at = self._outside.clock.now()
         ticket.is_dispatched = True
         try:
             self._answer = answer = await self._outside.upstream.send(request)
@@ -286,13 +285,13 @@ class Dispatch:
                 if self._may_lack(leg) and verdict.lacks_path(error):
                     return None
         except (UpstreamUnreachable, UpstreamCut, UpstreamTimeout) as error_:
-            return self._no_answer(error_, ticket, self._outside.clock.now() - sent_at)
-        return self._error_answer(error, leg, ticket, self._outside.clock.now() - sent_at)
+            return self._no_answer(error_, ticket, self._now() - sent_at)
+        return self._error_answer(error, leg, ticket, self._now() - sent_at)
 
     async def _opened(self, answer: UpstreamAnswer, leg: Leg) -> UpstreamAnswer | ErrorAnswer:
         """Read the beginning of an answer, as long as the client can wait for its head. Raises as the answer does."""
         self._answer = opening = Opening(answer, is_read=leg.api is not self._order.inbound.api)
-        if not headers.is_stream(answer.headers):
+        if not opening.is_stream:
             await opening.begin()
             return opening
         shape = Api.OPENAI_CHAT if leg.api is Api.OPENAI_COMPLETIONS else leg.api.shape

@@ -4,7 +4,7 @@ import re
 
 from kinference.gateway.auth import CREDENTIAL_FIELDS
 from kinference.ports import Headers
-from kinference.wire.exchange import header
+from kinference.wire.exchange import Table, header
 
 _HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"proxy-connection"}
@@ -49,13 +49,10 @@ def _own(request_id: str) -> Headers:
 
 def to_engine(received: Headers, request_id: str) -> Headers:
     """Everything an engine of ours may see: all but hop-by-hop fields, credentials and cookies."""
-    named = header(received, b"connection") or b""
-    per_connection = {token.strip().lower() for token in named.split(b",")}
-    kept = [
-        (name, value)
-        for name, value in received
-        if name not in _NEVER_TO_ENGINES and name not in per_connection and not name.startswith(_NEVER_PREFIXES)
-    ]
+    never = _NEVER_TO_ENGINES
+    if (named := header(received, b"connection")) is not None:
+        never = never.union(token.strip().lower() for token in named.split(b","))
+    kept = [field for field in received if field[0] not in never and not field[0].startswith(_NEVER_PREFIXES)]
     return (*kept, *_own(request_id))
 
 
@@ -77,23 +74,23 @@ def without_betas(received: Headers) -> Headers:
 
 def to_client(received: Headers) -> Headers:
     """What a client may see of a destination's answer: a short list, so that no inside name leaks."""
-    return [(name, value) for name, value in received if name in _TO_CLIENTS]
+    return [field for field in received if field[0] in _TO_CLIENTS]
 
 
-def request_id_of(received: Headers) -> str | None:
+def request_id_of(received: Table) -> str | None:
     """The client's own request id, if it is one: visible ASCII of a sane length."""
-    value = header(received, b"x-request-id")
+    value = received.get(b"x-request-id")
     return value.decode("ascii") if value is not None and _REQUEST_ID.fullmatch(value) else None
 
 
-def is_event_stream(received: Headers) -> bool:
+def is_event_stream(received: Table) -> bool:
     """Whether an answer is a stream of server-sent events."""
-    return (header(received, b"content-type") or b"").lower().startswith(b"text/event-stream")
+    return received.get(b"content-type", b"").lower().startswith(b"text/event-stream")
 
 
-def is_stream(received: Headers) -> bool:
+def is_stream(received: Table) -> bool:
     """Whether an answer comes in events, of text or of AWS's binary framing."""
-    kind = (header(received, b"content-type") or b"").lower()
+    kind = received.get(b"content-type", b"").lower()
     return kind.startswith((b"text/event-stream", b"application/vnd.amazon.eventstream"))
 
 

@@ -5,12 +5,13 @@ error, and one that never begins is no answer.
 import asyncio
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any, Final, Self
 
 import msgspec
 
 from kinference.errors import UpstreamCut
+from kinference.gateway.headers import is_stream
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import Seconds
 from kinference.ports import Headers, UpstreamAnswer
@@ -19,7 +20,7 @@ from kinference.shapes.dialects import Reader
 from kinference.shapes.sse import Event, EventTooLong
 from kinference.shapes.translate import DESTINATIONS
 from kinference.vocabulary import Api
-from kinference.wire.exchange import header
+from kinference.wire.exchange import table
 
 HELD_MAX: Final = 256 * 1024
 """Longer beginnings are let through as they are."""
@@ -36,29 +37,26 @@ class Opening(UpstreamAnswer):
     for it comes out plain where it has to be read.
     """
 
+    status = 0
+    headers: Headers = ()
+
     def __init__(self, answer: UpstreamAnswer, *, is_read: bool) -> None:
         """`is_read`: the answer is to be translated, so that it has to be plain whatever its head says."""
         self._answer = answer
         self._chunks = answer.chunks()
         self._held: deque[bytes] = deque()
         self._coming: asyncio.Task[bytes | None] | None = None
-        self._headers = answer.headers
+        self.status, self.headers = answer.status, answer.headers
         self._inflater: Any = None
         self._is_first = True
-        coding = header(answer.headers, b"content-encoding")
+        told = table(answer.headers)
+        coding = told.get(b"content-encoding")
+        self.is_stream = is_stream(told)
         self._is_plain = coding is None
         if is_read and coding is not None and coding.lower() != b"identity":
             if coding.lower() not in _CODINGS:
                 raise UpstreamCut("the destination sent a content coding that nobody asked for")
             self._inflate()
-
-    @property
-    def status(self) -> int:
-        return self._answer.status
-
-    @property
-    def headers(self) -> Headers:
-        return self._headers
 
     @property
     def is_ready(self) -> bool:
@@ -137,16 +135,16 @@ class Opening(UpstreamAnswer):
 
     def _inflate(self) -> None:
         self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
-        self._headers = [field for field in self._headers if field[0] not in (b"content-encoding", b"content-length")]
+        self.headers = [field for field in self.headers if field[0] not in (b"content-encoding", b"content-length")]
 
-    def _plain(self, chunk: bytes) -> Iterator[bytes]:
+    def _plain(self, chunk: bytes) -> Iterable[bytes]:
         if self._is_first and chunk:
             self._is_first = False
             if self._is_plain and chunk.startswith(_GZIP_MARK):
                 self._inflate()
-        if self._inflater is None:
-            yield chunk
-            return
+        return (chunk,) if self._inflater is None else self._inflated(chunk)
+
+    def _inflated(self, chunk: bytes) -> Iterator[bytes]:
         while chunk:
             try:
                 piece = self._inflater.decompress(chunk, _PIECE_MAX)

@@ -34,7 +34,7 @@ class Relay:
         self._pipe = pipe
         self._on_first_byte = on_first_byte
         self._is_writing = False
-        self._speaking = asyncio.Lock()
+        self._speaking: asyncio.Lock | None = None
         self._quiet_since = pipe.clock.now()
         self._has_all = False  # what the client was sent ends the stream, after which SDKs leave without a word
         self.first_byte_at: Seconds | None = None
@@ -104,7 +104,7 @@ class Relay:
     async def _write(self, chunk: bytes) -> None:
         if not chunk:
             return
-        if self._speaking.locked():
+        if self._speaking is not None:
             async with self._speaking:
                 pass  # a keep-alive is on its way out
         self._is_writing = True
@@ -114,6 +114,7 @@ class Relay:
     async def _keep_alive(self) -> None:
         """Say something whenever the stream has been silent for long, so that no proxy in between gives it up."""
         clock, patience = self._pipe.clock, self._pipe.keep_alive
+        self._speaking = asyncio.Lock()
         while True:
             await asyncio.sleep(max(self._quiet_since + patience - clock.now(), 0))
             if clock.now() - self._quiet_since < patience:

@@ -21,7 +21,7 @@ from kinference.gateway.verdict import ErrorAnswer
 from kinference.ports import Headers
 from kinference.shapes.counting import write_count
 from kinference.vocabulary import Loss
-from kinference.wire.exchange import Exchange, header, respond
+from kinference.wire.exchange import Exchange, header, respond, table
 
 _LOGGED_PATH_MAX = 200
 _LOSSES = {loss.value: loss for loss in Loss}
@@ -42,10 +42,10 @@ class Gateway:
         if route is not None and route.duty is Duty.HEALTH and exchange.method in route.methods:
             await respond(exchange, 200, b"", b"text/plain")
             return
-        request_id = headers.request_id_of(exchange.headers) or self._new_request_id()
+        told = table(exchange.headers)
+        request_id = headers.request_id_of(told) or self._new_request_id()
         record = Record(request_id, exchange.path[:_LOGGED_PATH_MAX], exchange.accepted_at)
-        version = header(exchange.headers, b"anthropic-version")
-        dialect = dialect_of(exchange.path, anthropic_version=version is not None)
+        dialect = dialect_of(exchange.path, anthropic_version=b"anthropic-version" in told)
         reply = Reply(exchange, dialect, record, self._outside.clock)
         try:
             await self._serve(route, reply, record, dialect)

@@ -208,6 +208,7 @@ class Metrics(Collector):
     def __init__(self, table: Sequence[Metric] = TABLE) -> None:
         self._by_metric: dict[Metric, dict[tuple[str, ...], _Series]] = {row: {} for row in table}
         self._by_labels: dict[tuple[str, ...], _Series] = {}
+        """By name and label values, so that a request's counts are one look-up each."""
         self._seen: dict[tuple[Metric, int], set[str]] = {}
         for row in table:
             if not row.labels:
@@ -218,7 +219,7 @@ class Metrics(Collector):
     def count(self, metric: Metric, *labels: str, amount: float = 1) -> None:
         """Add to a counter."""
         assert metric.kind is Kind.COUNTER
-        self._series(metric, labels).value += amount
+        (self._by_labels.get((metric.name, *labels)) or self._series(metric, labels)).value += amount
 
     def gauge(self, metric: Metric, value: float, *labels: str) -> None:
         """Set a gauge."""
@@ -228,16 +229,11 @@ class Metrics(Collector):
     def time(self, metric: Metric, seconds: float, *labels: str) -> None:
         """Put one duration into a histogram."""
         assert metric.kind is Kind.HISTOGRAM
-        series = self._series(metric, labels)
+        series = self._by_labels.get((metric.name, *labels)) or self._series(metric, labels)
         series.value += seconds
         series.buckets[bisect_left(series.edges, seconds)] += 1
 
     def _series(self, metric: Metric, labels: tuple[str, ...]) -> _Series:
-        key = (metric.name, *labels)  # a metric's own hash goes through all of its fields
-        series = self._by_labels.get(key)
-        return self._find(metric, labels, key) if series is None else series
-
-    def _find(self, metric: Metric, labels: tuple[str, ...], key: tuple[str, ...]) -> _Series:
         known = self._by_metric[metric]
         assert len(labels) == len(metric.labels), "a value for each label"
         bounded = tuple(self._bounded(metric, place, value) for place, value in enumerate(labels))
@@ -245,7 +241,7 @@ class Metrics(Collector):
         if series is None:
             series = known[bounded] = _Series(metric.buckets)
         if bounded == labels:  # what is unbounded is not kept
-            self._by_labels[key] = series
+            self._by_labels[metric.name, *labels] = series
         return series
 
     def _bounded(self, metric: Metric, place: int, value: str) -> str:

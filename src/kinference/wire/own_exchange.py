@@ -2,13 +2,13 @@
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.ports import Headers
-from kinference.wire.exchange import header
+from kinference.wire.exchange import Table, header
 from kinference.wire.http1.answers import has_body
 
 
@@ -127,7 +127,7 @@ class OwnExchange:
     def _send_reset(self) -> None:
         """The answer never will be."""
 
-    def _promise(self, status: int, told: Mapping[bytes, bytes]) -> bool:
+    def _promise(self, status: int, told: Table) -> bool:
         """Begin an answer: what its body will be by these fields. Returns whether its length is told."""
         assert not self.is_started, "the head has gone already"
         if self._is_lost:
