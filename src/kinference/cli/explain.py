@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,10 @@ from kinference.config.load import load
 from kinference.config.problems import InvalidConfig
 from kinference.core.decision import Explanation, explained
 from kinference.core.recording import Recording, replay
+from kinference.core.refusal import Refusal
+from kinference.core.refusal_replay import replay_refusal
 from kinference.errors import ConfigError
+from kinference.ids import Seconds
 from kinference.runtime.rehearsal import EndpointState, FleetState, Question, rehearse
 from kinference.vocabulary import QosClass
 
@@ -29,6 +32,8 @@ examples:
   kinference explain --config kinference.yaml --request body.json --state now.json --tenant alice
   curl -s 'http://127.0.0.1:9090/api/v1/recordings?limit=100' > recordings.json     # with routing.record in the file
   kinference explain --recording recordings.json
+  curl -s http://127.0.0.1:9090/api/v1/refusals > refusals.json                      # the same of who was refused
+  kinference explain --recording refusals.json
 
 What a router has learned and what it believes to be cached is not part of the state: decisions that were made are
 explained with it on the admin port, under /api/v1/decisions.
@@ -36,9 +41,25 @@ explained with it on the admin port, under /api/v1/decisions.
 
 
 class RecordingsFile(msgspec.Struct, frozen=True):
-    """The admin port's answer."""
+    """The admin port's answer, of either kind."""
 
-    recordings: tuple[Recording, ...]
+    recordings: tuple[Recording, ...] | None = None
+    refusals: tuple[Refusal, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A recorded decision that was made again."""
+
+    at: Seconds
+    recorded: str
+    same: bool
+    explanation: Explanation
+    told: str
+
+    def fields(self) -> dict[str, object]:
+        """What JSON shows of it."""
+        return {"at": self.at, "recorded": self.recorded, "same": self.same, **asdict(self.explanation)}
 
 
 def add(verbs: Verbs) -> None:
@@ -53,7 +74,9 @@ def add(verbs: Verbs) -> None:
     )
     asked = parser.add_mutually_exclusive_group(required=True)
     asked.add_argument("--request", type=Path, metavar="FILE", help="the request's body, JSON; goes with --config")
-    asked.add_argument("--recording", type=Path, metavar="FILE", help="the admin port's recordings: made again")
+    asked.add_argument(
+        "--recording", type=Path, metavar="FILE", help="the admin port's recordings or refusals: made again"
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the router's configuration")
     parser.add_argument("--path", default="/v1/chat/completions", metavar="PATH", help="its path (%(default)s)")
     parser.add_argument("--state", type=Path, metavar="FILE", help="the admin port's endpoints; without: all are idle")
@@ -91,30 +114,40 @@ def run(args: argparse.Namespace) -> int:
 
 def _replay(path: Path, *, as_json: bool) -> int:
     """Make each recorded decision again, newest first, and compare the picks."""
-    recordings = _recordings(path)
-    failed = 0
-    shown: list[dict[str, object]] = []
-    for number, recording in enumerate(recordings):
-        weighed = replay(recording)
-        explanation = explained(weighed, recording.rejected)
-        same = explanation.pick == recording.pick
-        failed += not same
-        if as_json:
-            shown.append({"at": recording.at, "recorded": recording.pick, "same": same, **asdict(explanation)})
-        else:
-            _print(explanation, f"decision {number}: {'the same pick' if same else f'recorded was {recording.pick}'}")
+    file = _recordings(path)
+    again = [*map(_picked_again, file.recordings or ()), *map(_refused_again, file.refusals or ())]
     if as_json:
-        print(json.dumps(shown, indent=2))
+        print(json.dumps([one.fields() for one in again], indent=2))
     else:
-        print(f"{len(recordings) - failed} of {len(recordings)} decisions come out as they were made")
-    return 1 if failed else 0
+        for number, one in enumerate(again):
+            _print(one.explanation, f"decision {number}: {one.told if one.same else f'recorded was {one.recorded}'}")
+        print(f"{sum(one.same for one in again)} of {len(again)} decisions come out as they were made")
+    return 0 if all(one.same for one in again) else 1
 
 
-def _recordings(path: Path) -> tuple[Recording, ...]:
+def _picked_again(recording: Recording) -> Again:
+    explanation = explained(replay(recording), recording.rejected)
+    same = explanation.pick == recording.pick
+    return Again(recording.at, recording.pick, same, explanation, "the same pick")
+
+
+def _refused_again(refusal: Refusal) -> Again:
+    decision = replay_refusal(refusal)
+    explanation = decision.explain() if decision is not None else Explanation("", (), (), "")
+    same = decision is not None and (decision.outcome, decision.reason) == (refusal.outcome, refusal.reason)
+    told = f"{refusal.outcome.name}: {refusal.reason}"
+    return Again(refusal.at, told, same, explanation, told)
+
+
+def _recordings(path: Path) -> RecordingsFile:
+    wrong = "holds no recordings as the admin port lists them"
     try:
-        return msgspec.json.decode(_read(path), type=RecordingsFile).recordings
+        file = msgspec.json.decode(_read(path), type=RecordingsFile)
     except msgspec.DecodeError as error:
-        raise ConfigError(str(path), f"holds no recordings as the admin port lists them: {error}") from None
+        raise ConfigError(str(path), f"{wrong}: {error}") from None
+    if file.recordings is None and file.refusals is None:
+        raise ConfigError(str(path), wrong)
+    return file
 
 
 def _print(explanation: Explanation, last: str) -> None:

@@ -80,6 +80,11 @@ class Circuit:
             self.unusable = True
             self._open(reason, now, (UNUSABLE_BACKOFF_S, UNUSABLE_BACKOFF_MAX_S))
 
+    @property
+    def tried_at(self) -> Seconds:
+        """From when on it is tried again."""
+        return self._until
+
     def retry_in(self, now: Seconds) -> Seconds:
         """How long until it is tried again; 0 when it may be tried now."""
         return 0.0 if self.closed else max(0.0, self._until - now)

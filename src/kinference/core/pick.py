@@ -1,7 +1,6 @@
 """The pipeline of one decision: admit, resolve, candidates, cost, guard, pick, commit, explain."""
 
 from collections.abc import Sequence
-from math import ceil
 from random import Random
 
 from msgspec.structs import replace
@@ -20,8 +19,9 @@ from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.rates import MS_PER_TOKEN_MIN, Rates
-from kinference.core.reasons import REASON_MAX, no_workers, unknown_pool
-from kinference.core.recording import Recordings, Setting, record
+from kinference.core.reasons import unknown_pool
+from kinference.core.recording import Recording, Recordings, Setting, record
+from kinference.core.refusal import Refusal, RulesApplied, record_refusal, refuse
 from kinference.core.request import Request
 from kinference.core.roster import Roster
 from kinference.core.scoring import Column, Draw, weigh
@@ -65,7 +65,8 @@ class Router:
         self._ledger = Ledger()
         self._flights: dict[ReservationId, Flight] = {}
         self.accounts = Accounts()
-        self.recordings = Recordings()
+        self.recordings = Recordings[Recording]()
+        self.refusals = Recordings[Refusal]()
         self._adopt(rules)
         self._candidates = Candidates(self._roster, self._rulebook)
 
@@ -87,6 +88,20 @@ class Router:
 
         `known` was hashed before; `skip` so many of the tiers that could serve.
         """
+        weighed = self._weigh(request, now, known, skip)
+        if self.refusals.is_on and isinstance(weighed, Decision) and not (skip or request.is_patient):
+            self._keep_refusal(request, weighed, now)
+        return weighed
+
+    def _keep_refusal(self, request: Request, decision: Decision, now: Seconds) -> None:
+        """Record it, unless it was made by how much of its limits a tenant has used."""
+        if decision.limit or decision.reason == TOO_MANY_TENANTS:
+            return
+        rulebook = self._rulebook
+        rules = RulesApplied(rulebook.tenant_rule(request.tenant), rulebook.unmatched, rulebook.resolve(request.model))
+        self.refusals.keep(record_refusal(request, decision, self._roster, rules, now))
+
+    def _weigh(self, request: Request, now: Seconds, known: Prompt | None, skip: int) -> Weighing | Decision:
         self._sync()
         self._roster.relax(now)
         if request.pool is not None and request.pool not in self._roster.pools():
@@ -262,15 +277,10 @@ class Router:
 
     def _nowhere(self, request: Request, options: Options, account: Account | None, now: Seconds) -> Decision:
         """Nobody is left. Where the tenant's budget removed the last, it is told as its other limits are."""
-        rejected = tuple(options.rejected)
         if account is not None and Verdict.OVER_BUDGET in options.verdicts:
             over = account.over_budget(self._month_left(now))
-            return replace(_over_limit(over, account, now), _rejected=rejected)
-        outcome, reason = no_workers(request, options)
-        if not options.tripped:
-            return Decision(outcome, reason, _rejected=rejected)
-        wait = float(max(1, ceil(min(circuit.retry_in(now) for circuit in options.tripped))))
-        return Decision(outcome, _with_hint(reason, wait), retry_after=wait, _rejected=rejected)
+            return replace(_over_limit(over, account, now), _rejected=tuple(options.rejected))
+        return refuse(request, options, now)
 
     def _within_limits(self, weighing: Weighing, now: Seconds) -> Weighing | Decision:
         """The same again, or the refusal where the tenant is at one of its limits."""
@@ -341,11 +351,6 @@ def _computed_tokens(load: Load, rates: Rates, ahead: float, now: Seconds) -> fl
     if rates.typical.samples == 0 and not load.waiting and load.is_silent(slope, now):
         return 0.0
     return load.left_of(ahead, slope, now)
-
-
-def _with_hint(reason: str, wait: Seconds) -> str:
-    hint = f"; try again in {wait:.0f} s"
-    return reason[: REASON_MAX - len(hint)] + hint
 
 
 def _over_limit(over: OverLimit, account: Account, now: Seconds) -> Decision:

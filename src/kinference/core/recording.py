@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from operator import mul
 from random import Random
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -77,13 +78,30 @@ class Recording(msgspec.Struct, frozen=True):
     rejected: tuple[Rejected, ...]
     pick: str
 
+    @property
+    def size(self) -> int:
+        """How much memory it takes, in candidates."""
+        return len(self.candidates)
 
-class Recordings:
+
+class Sized(Protocol):
+    """What can be kept."""
+
+    @property
+    def size(self) -> int:
+        """How much memory it takes, in candidates."""
+        ...
+
+
+Kept = TypeVar("Kept", bound=Sized)
+
+
+class Recordings(Generic[Kept]):
     """The last decisions, bounded by their number and by their candidates."""
 
     def __init__(self) -> None:
         self._limit = 0
-        self._kept: deque[Recording] = deque()
+        self._kept: deque[Kept] = deque()
         self._candidates = 0
 
     @property
@@ -96,19 +114,19 @@ class Recordings:
         self._limit = limit
         self._shrink()
 
-    def keep(self, recording: Recording) -> None:
+    def keep(self, recording: Kept) -> None:
         """One more; the oldest make room."""
         self._kept.append(recording)
-        self._candidates += len(recording.candidates)
+        self._candidates += recording.size
         self._shrink()
 
-    def newest(self, limit: int) -> tuple[Recording, ...]:
+    def newest(self, limit: int) -> tuple[Kept, ...]:
         """The last ones, newest first."""
         return tuple(self._kept)[: -limit - 1 : -1]
 
     def _shrink(self) -> None:
         while self._kept and (len(self._kept) > self._limit or self._candidates > CANDIDATES_MAX):
-            self._candidates -= len(self._kept.popleft().candidates)
+            self._candidates -= self._kept.popleft().size
 
 
 class Setting(msgspec.Struct, frozen=True):

@@ -32,6 +32,8 @@ class AdminSources:
     """The live table of endpoints: anything msgspec can encode."""
     recordings: Callable[[int], Sequence[object]]
     """The newest N decisions with all that went into them, newest first; none unless they are recorded."""
+    refusals: Callable[[int], Sequence[object]]
+    """The same of the newest N requests that filters or rules refused."""
     decisions: Callable[[int], Sequence[object]]
     """The newest N decisions, explained, newest first."""
     tenants: Callable[[], Sequence[object]]
@@ -62,6 +64,7 @@ class Admin:
             ENDPOINTS: self._endpoints,
             "/api/v1/decisions": self._decisions,
             "/api/v1/recordings": self._recordings,
+            "/api/v1/refusals": self._refusals,
             "/api/v1/tenants": self._tenants,
             "/api/v1/waiting": self._waiting,
         }
@@ -126,6 +129,9 @@ class Admin:
 
     async def _recordings(self, exchange: Exchange) -> None:
         await self._newest(exchange, "recordings", self._sources.recordings)
+
+    async def _refusals(self, exchange: Exchange) -> None:
+        await self._newest(exchange, "refusals", self._sources.refusals)
 
     async def _newest(self, exchange: Exchange, name: str, source: Callable[[int], Sequence[object]]) -> None:
         limit = _limit(exchange.query)

@@ -39,7 +39,14 @@ from kinference.runtime.followed_backends import FollowedBackends
 from kinference.runtime.planes import Plane
 from kinference.runtime.port_limits import grpc_limits, http_options
 from kinference.runtime.rules import admission_rules, apply, routing_rules
-from kinference.runtime.views import decision_views, endpoint_views, recording_views, tenant_views, waiting_views
+from kinference.runtime.views import (
+    decision_views,
+    endpoint_views,
+    recording_views,
+    refusal_views,
+    tenant_views,
+    waiting_views,
+)
 from kinference.runtime.wires import RpcServer, Wire, http_server, rpc_server
 from kinference.wire.access import Access, Certificate, Token
 from kinference.wire.exchange import Handler, HttpServer
@@ -220,6 +227,7 @@ def build_admin(
             metrics=parts.metrics,
             endpoints=lambda: endpoint_views(parts.router, parts.clock.now()),
             recordings=lambda limit: recording_views(parts.router, limit),
+            refusals=lambda limit: refusal_views(parts.router, limit),
             decisions=lambda limit: decision_views(parts.desk, parts.router, limit),
             tenants=lambda: tenant_views(parts.router, parts.clock.now()),
             waiting=lambda: waiting_views(parts.desk.admission, parts.clock.now()),

@@ -181,5 +181,6 @@ def apply(config: Config, router: Router, fleet: Fleet, records: Mapping[ObjectR
     """
     router.reconfigure(routing_rules(config))
     router.recordings.resize(config.routing.record)
+    router.refusals.resize(config.routing.record)
     set_static_pools(fleet, {pool.ref: endpoint_specs(pool) for pool in config.pools})
     fleet.set_backends(backend_specs(config, records))

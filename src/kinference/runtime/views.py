@@ -10,6 +10,7 @@ from kinference.core.fleet import Fleet
 from kinference.core.limits import Account
 from kinference.core.pick import Router
 from kinference.core.recording import Recording
+from kinference.core.refusal import Refusal
 from kinference.ids import Seconds
 from kinference.picker.desk import Desk
 from kinference.picker.flow import Flow
@@ -28,6 +29,11 @@ def decision_views(desk: Desk, router: Router, limit: int) -> Sequence[Mapping[s
 def recording_views(router: Router, limit: int) -> Sequence[Recording]:
     """The newest recorded decisions, as `kinference explain` reads them."""
     return router.recordings.newest(limit)
+
+
+def refusal_views(router: Router, limit: int) -> Sequence[Refusal]:
+    """The newest recorded refusals, as `kinference explain` reads them."""
+    return router.refusals.newest(limit)
 
 
 def _decision_view(flow: Flow, explanation: Explanation) -> Mapping[str, object]:

@@ -102,3 +102,30 @@ def test_what_is_no_recording_is_one_line(tmp_path: Path, capsys: pytest.Capture
 def test_a_request_needs_a_configuration(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", *flags[3:]]) == 2
     assert "--request needs --config" in capsys.readouterr().err
+
+
+def refused(tmp_path: Path, reason: str = "") -> str:
+    """A file of a refusal; `reason` lies about what was said."""
+    fleet, pool = Fleet(), ObjectRef("default", "p")
+    fleet.set_pool(pool, [EndpointSpec(pool, Address("a:1"), models=("m",))])
+    router = Router(fleet, RoutingRules(), Random(1))
+    router.refusals.resize(5)
+    router.decide(Request("m", Api.OPENAI_CHAT, (b"x" * 600,), 600), 0.0)
+    (refusal,) = router.refusals.newest(5)
+    path = tmp_path / "refusals.json"
+    path.write_bytes(msgspec.json.encode({"refusals": [replace(refusal, reason=reason) if reason else refusal]}))
+    return str(path)
+
+
+def test_a_refusal_is_made_again_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--recording", refused(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "not default/p/a:1: not ready" in shown
+    assert "decision 0: NO_WORKERS: no worker for model 'm': 1 not ready; " in shown
+    assert shown.endswith("1 of 1 decisions come out as they were made\n")
+
+
+def test_a_refusal_that_comes_out_otherwise_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--recording", refused(tmp_path, "because"), "--json"]) == 1
+    (shown,) = json.loads(capsys.readouterr().out)
+    assert (shown["recorded"], shown["same"]) == ("NO_WORKERS: because", False)

@@ -56,6 +56,7 @@ def admin(unready: str | None = None, access: Access | None = None) -> Admin:
             metrics=metrics,
             endpoints=lambda: [{"address": "127.0.0.1:8000", "ready": True}],
             recordings=lambda limit: [{"r": n} for n in range(limit)][:10],
+            refusals=lambda limit: [{"f": n} for n in range(limit)][:10],
             decisions=lambda limit: [{"n": n} for n in range(limit)][:100],
             tenants=lambda: [{"tenant": "acme"}],
             waiting=lambda: [{"longest_s": 2.0}],
@@ -98,6 +99,7 @@ async def test_recordings_are_as_many_as_asked() -> None:
     assert msgspec.json.decode((await ask("/api/v1/recordings", "limit=2")).sent) == {
         "recordings": [{"r": 0}, {"r": 1}]
     }
+    assert msgspec.json.decode((await ask("/api/v1/refusals", "limit=1")).sent) == {"refusals": [{"f": 0}]}
     assert (await ask("/api/v1/recordings", "limit=x")).status == 400
 
 
