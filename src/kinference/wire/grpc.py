@@ -21,6 +21,8 @@ OK = Status.OK
 PREFIX_BYTES = 5
 RESERVED = b"grpc-"
 NO_METADATA = frozenset({b"te", b"content-type"})
+TELLING = frozenset({b"content-type", b"grpc-timeout"})
+"""What is read of the call itself."""
 PIECES_MAX = 128
 """Of a message under way. A caller may send it in frames of a byte, which must not cost an object each."""
 STATUS_MESSAGE_MAX_CHARS = 2048
@@ -61,18 +63,14 @@ class CallHead(msgspec.Struct):
     timeout: Seconds | None
     fields: Fields
     refusal: Refusal | None = None
+    _before: Metadata = ()
+    """What comes before that of the fields."""
     _metadata: Metadata | None = None
 
     def metadata(self) -> Metadata:
         """The caller's own fields: text, and bytes where the name ends in -bin. Made when it is first asked for."""
         if self._metadata is None:
-            self._metadata = tuple(
-                [
-                    _metadatum(name, value)
-                    for name, value, _, _ in self.fields
-                    if name[: len(RESERVED)] != RESERVED and name not in NO_METADATA
-                ]
-            )
+            self._metadata = (*self._before, *_metadata(self.fields))
         return self._metadata
 
 
@@ -95,6 +93,14 @@ def read_head(request: Request) -> CallHead:
     elif request.method != b"POST":
         refusal = Refusal(Status.UNIMPLEMENTED, "a gRPC call is a POST", 405)
     return CallHead(request.path.decode("latin-1"), timeout, request.fields, refusal)
+
+
+def read_on(head: CallHead, more: Fields) -> CallHead | None:
+    """The same call with more fields behind. None where they say something of the call itself."""
+    for name, _, _, _ in more:
+        if name in TELLING:
+            return None
+    return CallHead(head.path, head.timeout, more, head.refusal, head.metadata())
 
 
 def is_grpc(content_type: bytes) -> bool:
@@ -189,6 +195,14 @@ def refusal_head(http_status: int) -> bytes:
 def percent_encoded(message: str) -> bytes:
     """A status message as its field may spell it."""
     return quote(message[:STATUS_MESSAGE_MAX_CHARS], safe=_PRINTABLE, errors="replace").encode()
+
+
+def _metadata(fields: Fields) -> list[tuple[str, str | bytes]]:
+    return [
+        _metadatum(name, value)
+        for name, value, _, _ in fields
+        if name[: len(RESERVED)] != RESERVED and name not in NO_METADATA
+    ]
 
 
 def _metadatum(name: bytes, value: bytes) -> tuple[str, str | bytes]:

@@ -20,6 +20,7 @@ from kinference.wire.grpc import (
     CallHead,
     prefix,
     read_head,
+    read_on,
     refusal_head,
     trailers,
 )
@@ -98,7 +99,8 @@ class GrpcSession(Http2Session[CallHead]):
 
     def __init__(self, host: Host) -> None:
         limits = host.limits
-        super().__init__(read_head, SessionLimits(limits.handshake_timeout, limits.keepalive, limits.connection))
+        patience = SessionLimits(limits.handshake_timeout, limits.keepalive, limits.connection)
+        super().__init__(read_head, patience, read_on)
         self._host = host
         self._message_bytes_max = limits.message_bytes_max
         self._calls: dict[int, GrpcCall] = {}

@@ -13,6 +13,7 @@ from kinference.wire.grpc import (
     is_grpc,
     percent_encoded,
     read_head,
+    read_on,
     refusal_head,
     trailers,
     whole_message,
@@ -101,6 +102,17 @@ def test_messages_are_the_same_wherever_their_bytes_are_cut(messages: list[bytes
     found += deframer.feed(rest)
     assert found == messages
     assert deframer.is_between_messages
+
+
+def test_a_head_goes_on_unless_more_fields_tell_of_the_call_itself() -> None:
+    known = head(GRPC, (b"x-a", b"1"))
+    more = (field(b"x-b", b"2"), field(b"grpc-trace-bin", b"no"), field(b"x-c-bin", b"AQ"))
+    longer = read_on(known, more)
+    assert longer is not None
+    assert longer.metadata() == (("x-a", "1"), ("x-b", "2"), ("x-c-bin", b"\x01"))
+    assert (longer.path, longer.refusal, known.metadata()) == (known.path, None, (("x-a", "1"),))
+    assert read_on(known, (field(b"grpc-timeout", b"1S"),)) is None
+    assert read_on(known, (field(b"content-type", b"text/html"),)) is None
 
 
 def test_a_message_byte_by_byte_costs_no_object_a_byte() -> None:

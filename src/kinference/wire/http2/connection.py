@@ -18,6 +18,7 @@ from kinference.wire.http2.events import (
     StreamDrained,
     StreamReset,
 )
+from kinference.wire.http2.fields import Fields
 from kinference.wire.http2.frames import (
     END_STREAM,
     PADDED,
@@ -58,15 +59,23 @@ NO_TABLE = b"\x20"
 
 
 class Http2Connection(Generic[Head]):
-    """The server's side. `read_head` makes of a valid request what the events are to carry; it must be pure."""
+    """The server's side. `read_head` makes of a valid request what the events are to carry, `read_on` (see `Heads`) of
+    one with more fields; both must be pure.
+    """
 
-    def __init__(self, read_head: Callable[[Request], Head], limits: Http2Limits, now: Seconds) -> None:
+    def __init__(
+        self,
+        read_head: Callable[[Request], Head],
+        limits: Http2Limits,
+        now: Seconds,
+        read_on: Callable[[Head, Fields], Head | None] | None = None,
+    ) -> None:
         self._limits = limits
         self._guard = Guard(limits.rates, now)
         self._now = now
         self._streams = Streams()
         self._outbox = Outbox(limits.output_bytes_max)
-        self._heads = Heads(read_head, limits.header_list_bytes_max)
+        self._heads = Heads(read_head, limits.header_list_bytes_max, read_on)
         self._peer = PeerSettings()
         self._intake = Intake(limits, self._outbox.write)
         self._block_prefix = b""

@@ -7,6 +7,7 @@ from typing import Protocol
 from kinference.ids import Seconds
 from kinference.ports import Headers
 from kinference.wire.exchange import table
+from kinference.wire.http2.fields import CR, LF
 from kinference.wire.http2.headers import literal
 from kinference.wire.http2.http_head import HttpHead
 from kinference.wire.own_exchange import OwnExchange, gone, wake
@@ -125,7 +126,7 @@ def answer_head(status: int, headers: Headers) -> bytes:
     Raises ValueError for a line break inside a field.
     """
     for name, value in headers:
-        if b"\n" in value or b"\r" in value or b"\n" in name or b"\r" in name:
+        if LF in value or CR in value or LF in name or CR in name:
             raise ValueError("a header field with a line break inside")
     return b"".join(
         [

@@ -39,6 +39,8 @@ ROLES = {
 LENGTH_DIGITS_MAX = 19
 
 REGULAR, FLAWED = Role.REGULAR, Role.FLAWED
+NUL, CR, LF = b"\0\r\n"
+"""Numbers: to look for a byte by its number is ten times as fast as by bytes of one."""
 NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 PSEUDO_VALUE = re.compile(rb"(?:[^ \t](?:.*[^ \t])?)?", re.DOTALL)
 
@@ -57,7 +59,7 @@ def renewed(known: Field, value: bytes) -> Field:
 
 
 def _breaks_lines(value: bytes) -> bool:
-    return b"\0" in value or b"\r" in value or b"\n" in value
+    return NUL in value or CR in value or LF in value
 
 
 def _role(name: bytes, value: bytes) -> Role:

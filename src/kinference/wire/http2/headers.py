@@ -18,12 +18,16 @@ TABLE_BYTES_MAX = 4096
 
 INDEXED, INCREMENTAL, RESIZE = 0x80, 0x40, 0x20
 INDEXED_LONG = 0xFF
+STATIC_BYTE_LAST = INDEXED + STATIC_LAST
+"""The byte of the static table's last place; those beyond count the newer entries from the end."""
 MORE = 0x80
 """Set in every byte of a number but the last."""
 SEVEN_BITS = 0x7F
 INTEGER_BYTES_MAX = 4
 HUFFMAN_CACHED_MAX, HUFFMAN_CACHED_BYTES = 1024, 256
 """Decoded strings that are remembered, and how long: peers send the same names, and most values, again and again."""
+NAMES_MAX, NAME_BYTES_MAX = 256, 64
+"""Names that are remembered as judged, and how long."""
 
 
 class HeaderDecoder:
@@ -36,6 +40,8 @@ class HeaderDecoder:
         self._size_max = TABLE_BYTES_MAX
         self._decode = HuffmanDecoder().decode
         self._huffman: dict[bytes, bytes] = {}
+        self._names: dict[bytes, Field] = {}
+        """The last judged field of each name."""
         self.changes = 0
         """Counts the changes of the dynamic table, for who remembers what a block meant."""
 
@@ -74,6 +80,19 @@ class HeaderDecoder:
             raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "a bad Huffman code in a header block") from None
         return tuple(fields)
 
+    def indexed(self, run: bytes) -> Fields:
+        """The fields at the beginning of a block that are a byte each: the same as `decode`, and faster."""
+        entries = self._entries
+        try:
+            return tuple(
+                [
+                    STATIC[byte - INDEXED] if byte <= STATIC_BYTE_LAST else entries[STATIC_BYTE_LAST - byte]
+                    for byte in run
+                ]
+            )
+        except IndexError:
+            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "a bad index in a header block") from None
+
     def _entry(self, index: int) -> Field:
         if index == 0:
             raise IndexError
@@ -84,10 +103,20 @@ class HeaderDecoder:
         if index == 0:
             name, at = self._string(block, at + 1)
             value, at = self._string(block, at)
-            return field(name, value), at
+            known = self._names.get(name)
+            return (self._named(name, value) if known is None else renewed(known, value)), at
         index, at = _integer(block, at, mask)
         value, at = self._string(block, at)
         return renewed(self._entry(index), value), at
+
+    def _named(self, name: bytes, value: bytes) -> Field:
+        """A field whose name was not seen yet."""
+        read = field(name, value)
+        if len(name) <= NAME_BYTES_MAX:
+            if len(self._names) >= NAMES_MAX:
+                self._names.clear()
+            self._names[name] = read
+        return read
 
     def _string(self, block: bytes, at: int) -> tuple[bytes, int]:
         first = block[at]

@@ -1,5 +1,8 @@
 """The Huffman code of RFC 7541 a byte at a time: steps of the hpack library's table, joined in pairs and remembered."""
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from hpack.exceptions import HPACKDecodingError
 from hpack.huffman_table import HUFFMAN_COMPLETE, HUFFMAN_EMIT_SYMBOL, HUFFMAN_FAIL, HUFFMAN_TABLE
 
@@ -7,34 +10,59 @@ STEPS_MAX = 8192
 """Of 65,536 that there are; text uses a few hundred."""
 
 
+class _State(dict[int, "_Step"]):
+    """One state of the code: what each byte comes to in it, found out when it is first asked for."""
+
+    __slots__ = ("_number", "_step")
+
+    def __init__(self, number: int, step: Callable[[int, int], "_Step"]) -> None:
+        super().__init__()
+        self._number, self._step = number, step
+
+    def __missing__(self, byte: int) -> "_Step":
+        step = self[byte] = self._step(self._number, byte)
+        return step
+
+
+_Step: TypeAlias = tuple[_State, bytes, int]
+"""The next state, what is decoded, and whether the string may end there."""
+
+
 class HuffmanDecoder:
     """Decodes strings, faster the more alike they are."""
 
     def __init__(self) -> None:
-        self._steps: dict[int, tuple[int, bytes, int]] = {}
-        """By state and byte: the next state, what is decoded, and whether the string may end there."""
+        self._states: dict[int, _State] = {}
+        self._steps = 0
 
     def decode(self, packed: bytes) -> bytes:
         """The text. Raises HPACKDecodingError for what is no code, or breaks off."""
-        known, state, may_end, text = self._steps.get, 0, HUFFMAN_COMPLETE, []
+        state, may_end, text = self._state(0), HUFFMAN_COMPLETE, []
         for byte in packed:
-            key = state << 8 | byte
-            state, piece, may_end = known(key) or self._step(key)
+            state, piece, may_end = state[byte]
             text.append(piece)
         if not may_end:
             raise HPACKDecodingError("a Huffman code that breaks off")
         return b"".join(text)
 
-    def _step(self, key: int) -> tuple[int, bytes, int]:
+    def _state(self, number: int) -> _State:
+        state = self._states.get(number)
+        if state is None:
+            state = self._states[number] = _State(number, self._step)
+        return state
+
+    def _step(self, number: int, byte: int) -> _Step:
         """Two steps of the library's table, which takes four bits at a time."""
-        state, flags, text = key >> 8, 0, b""
-        for bits in (key >> 4 & 0xF, key & 0xF):
-            state, flags, symbol = HUFFMAN_TABLE[state * 16 + bits]
+        flags, text = 0, b""
+        for bits in (byte >> 4, byte & 0xF):
+            number, flags, symbol = HUFFMAN_TABLE[number * 16 + bits]
             if flags & HUFFMAN_FAIL:
                 raise HPACKDecodingError("what is no Huffman code")
             if flags & HUFFMAN_EMIT_SYMBOL:
                 text += bytes((symbol,))
-        if len(self._steps) >= STEPS_MAX:
-            self._steps.clear()
-        self._steps[key] = step = state, text, flags & HUFFMAN_COMPLETE
-        return step
+        if self._steps >= STEPS_MAX:
+            for state in self._states.values():
+                state.clear()
+            self._steps = 0
+        self._steps += 1
+        return self._state(number), text, flags & HUFFMAN_COMPLETE

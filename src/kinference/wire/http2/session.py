@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 from kinference.ids import Seconds
 from kinference.wire.http2.connection import Http2Connection
 from kinference.wire.http2.events import ConnectionEnded, PingAcknowledged
+from kinference.wire.http2.fields import Fields
 from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.requests import Request
 from kinference.wire.tls import peer_names
@@ -34,11 +35,16 @@ class SessionLimits:
 class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
     """One connection. A subclass says what its events come to, and ends what runs on it."""
 
-    def __init__(self, read_head: Callable[[Request], Head], limits: SessionLimits) -> None:
+    def __init__(
+        self,
+        read_head: Callable[[Request], Head],
+        limits: SessionLimits,
+        read_on: Callable[[Head, Fields], Head | None] | None = None,
+    ) -> None:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
-        self._connection: Http2Connection[Head] = Http2Connection(read_head, limits.http2, self._now())
+        self._connection: Http2Connection[Head] = Http2Connection(read_head, limits.http2, self._now(), read_on)
         self._transport: asyncio.Transport | None = None
         self._is_collecting = self._is_paused = self._is_asked = self._was_heard = False
         self._is_closing = False

@@ -5,8 +5,9 @@ from hpack import Decoder, Encoder, HeaderTuple, NeverIndexedHeaderTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kinference.wire.http2.fields import Role
 from kinference.wire.http2.frames import ConnectionFault, ErrorCode
-from kinference.wire.http2.headers import HeaderDecoder, list_bytes, literal
+from kinference.wire.http2.headers import NAMES_MAX, HeaderDecoder, list_bytes, literal
 
 Pairs = list[tuple[bytes, bytes]]
 FIRST = "828684418cf1e3c2e5f23a6ba0ab90f4ff"
@@ -65,6 +66,28 @@ def test_any_bytes_are_read_or_refused(block: bytes) -> None:
 def test_a_block_that_breaks_the_rules_is_a_fault(block: str) -> None:
     with pytest.raises(ConnectionFault, match="COMPRESSION_ERROR"):
         HeaderDecoder().decode(bytes.fromhex(block))
+
+
+@given(st.lists(st.integers(0x81, 0xFE), max_size=12).map(bytes))
+def test_a_run_of_indices_is_what_the_block_would_be(run: bytes) -> None:
+    decoder = HeaderDecoder()
+    decoder.decode(b"".join(b"\x40\x01" + bytes((number,)) + b"\x01v" for number in b"abcdef"))
+    try:
+        expected = decoder.decode(run)
+    except ConnectionFault:
+        with pytest.raises(ConnectionFault):
+            decoder.indexed(run)
+    else:
+        assert decoder.indexed(run) == expected
+
+
+def test_a_name_is_judged_once_and_its_value_each_time() -> None:
+    decoder = HeaderDecoder()
+    roles = [decoder.decode(b"\x10\x03x-a" + bytes((len(value),)) + value)[0][2] for value in (b"1", b"\n", b"2")]
+    assert roles == [Role.REGULAR, Role.FLAWED, Role.REGULAR]
+    for number in range(2 * NAMES_MAX):
+        decoder.decode(literal(f"x-{number}".encode(), b"1"))
+    assert len(decoder._names) <= NAMES_MAX
 
 
 def test_changes_are_counted_where_the_table_changes_and_nowhere_else() -> None:

@@ -1,5 +1,7 @@
 """Our Huffman decoder against the library's."""
 
+from random import Random
+
 import pytest
 from hpack.exceptions import HPACKDecodingError
 from hpack.huffman import HuffmanEncoder
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from kinference.wire.http2.huffman import STEPS_MAX, HuffmanDecoder
 
+STATES = 256
 encode = HuffmanEncoder(REQUEST_CODES, REQUEST_CODES_LENGTH).encode
 
 
@@ -32,6 +35,9 @@ def test_any_bytes_mean_what_they_mean_to_the_library(packed: bytes) -> None:
 
 def test_what_is_remembered_is_bounded() -> None:
     decoder = HuffmanDecoder()
-    decoder._steps.update({-number: (0, b"", 1) for number in range(1, STEPS_MAX + 1)})
-    assert decoder.decode(encode(b"text")) == b"text"
-    assert len(decoder._steps) < STEPS_MAX
+    draw = Random(1)
+    for _ in range(2_000):
+        text = draw.randbytes(60)
+        assert decoder.decode(encode(text)) == text
+        assert sum(map(len, decoder._states.values())) <= STEPS_MAX
+    assert len(decoder._states) <= STATES
