@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kinference.shapes import claude, media, reasoners
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.gemini.thinking import refuses_penalties
-from kinference.shapes.ir import Audio, Effort, FormatKind, Request, kinds_of
+from kinference.shapes.ir import Audio, Effort, FormatKind, Request, Thinking, kinds_of
 from kinference.shapes.lost import Lost, Untranslatable
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
@@ -112,6 +112,10 @@ def _effort(request: Request, fields: Fields, target: Api) -> tuple[Request, lis
     thinking, name = request.thinking, name_of(Concept.THINKING, fields)
     if thinking is not None and target is Api.BEDROCK_CONVERSE and "claude" not in request.model:
         return replace(request, thinking=None), [Lost("dropped", name)]  # each maker has fields of its own for it
+    if target is Api.OPENAI_CHAT and request.tools and reasoners.has_to_stop(request.model, thinking):
+        asked = "" if thinking is None else f"{thinking.effort.word}->"
+        lost = Lost("clamped", name, f"{asked}{Effort.NONE.word}")
+        return replace(request, thinking=Thinking(Effort.NONE)), [lost]
     if thinking is None or target not in OPENAI_APIS:
         return request, []
     effort = reasoners.nearest_effort(request.model, thinking.effort)

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kinference.shapes.concepts import Concept
-from kinference.shapes.ir import Effort, Request
+from kinference.shapes.ir import Effort, Request, Thinking
 
 _REASONER: Final = re.compile(r"(?:^|[/.:])(?:o[1-9]|gpt-(?:[5-9]|[1-9]\d))(?:[-.].*)?$")
 _CHAT: Final = "-chat"
@@ -15,6 +15,10 @@ _CHAT: Final = "-chat"
 _OWN: Final = re.compile(r"(?:^|[/.:])(?:chatgpt-|gpt-[345]|gpt-[1-9]\d|o[1-9](?:[-.]|$)|codex-)")
 _GENERATION: Final = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 _NONE_SINCE, _MOST_SINCE, _ALL_SINCE = (5, 1), (5, 2), (5, 6)
+_BY_RESPONSES_SINCE: Final = (5, 4)
+"""In Chat these call tools without reasoning only."""
+_THINKING_SINCE: Final = (5, 6)
+"""These reason unless they are told not to."""
 _CODEX, _CODEX_MAX = "codex", "codex-max"
 
 
@@ -40,13 +44,25 @@ def nearest_effort(model: str, effort: Effort) -> Effort | None:
     return more[0] if more else taken[-1]
 
 
+def has_to_stop(model: str, thinking: Thinking | None) -> bool:
+    """Whether a model has to be told not to reason, so that it may call tools in Chat."""
+    if thinking is None:
+        return _generation(model) >= _THINKING_SINCE
+    return _generation(model) >= _BY_RESPONSES_SINCE and thinking.effort is not Effort.NONE
+
+
+def _generation(model: str) -> tuple[int, int]:
+    """Of the GPTs that reason; (0, 0) of all others."""
+    found = _GENERATION.search(model) if reasons(model) else None
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+
+
 def _efforts(model: str) -> Iterator[Effort]:
     """Those that a model takes, least first."""
-    found = _GENERATION.search(model) if reasons(model) else None
-    generation = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
-    thinks_always = _CODEX in model or (found is None and reasons(model))
+    generation = _generation(model)
+    thinks_always = _CODEX in model or (generation == (0, 0) and reasons(model))
     if not thinks_always:
-        is_old = found is not None and generation < _NONE_SINCE
+        is_old = (0, 0) < generation < _NONE_SINCE
         yield Effort.MINIMAL if is_old else Effort.NONE
     yield from (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
     if generation >= _MOST_SINCE or _CODEX_MAX in model:

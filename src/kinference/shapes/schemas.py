@@ -14,10 +14,9 @@ from kinference.shapes.concepts import Concept, Fields, name_of
 from kinference.shapes.ir import Format, Json, Request, Tool
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import Lost, Untranslatable, safe
+from kinference.shapes.strict import NAMED, STRICT_FORMATS, is_format, is_strict
 from kinference.vocabulary import Api
 
-_NAMED: Final = ("properties", "$defs", "definitions")
-"""Keywords whose members are named by the client and hold schemas."""
 _LISTS: Final = ("anyOf", "allOf", "oneOf")
 _ALTERNATIVES: Final = frozenset(_LISTS)
 _ANNOTATIONS: Final = frozenset(
@@ -42,7 +41,7 @@ class _Subset(msgspec.Struct, frozen=True):
 
     def leaves_out(self, key: str, value: object) -> bool:
         if key == "format":
-            return self.formats is not None and value not in self.formats
+            return self.formats is not None and not is_format(value, self.formats)
         if key == "minItems" and self.min_items_max is not None:
             return not isinstance(value, int) or value > self.min_items_max
         if key == "additionalProperties" and self.closes:
@@ -73,17 +72,9 @@ _GEMINIS: Final = _Subset(
         ]
     )
 )
-_NOT_STRICT: Final = frozenset(
-    [
-        *("allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas"),
-        *("patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties"),
-        *("contains", "minContains", "maxContains", "uniqueItems", "prefixItems", "unevaluatedItems"),
-    ]
-)
-"""Keywords that OpenAI refuses where it is to hold the model to a schema."""
 _STRICTS: Final = _Subset(
     without=frozenset(["default"]),
-    formats=frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]),
+    formats=STRICT_FORMATS,
     closes=True,
 )
 _OPENAI_APIS: Final = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES)
@@ -165,7 +156,7 @@ class _Narrowing:
         for key, value in self._usual(schema).items():
             if self._subset.leaves_out(key, value):
                 left[key] = value
-            elif key in _NAMED and isinstance(value, dict):
+            elif key in NAMED and isinstance(value, dict):
                 kept[key] = {name: self._inner(inner) for name, inner in value.items()}
             elif key in (*_LISTS, "prefixItems") and isinstance(value, list):
                 kept["anyOf" if key == "oneOf" else key] = [self._inner(inner) for inner in value]
@@ -180,7 +171,7 @@ class _Narrowing:
         """The same in keywords that the subset has."""
         if self._subset.only is None:
             return schema
-        if len(parts := schema.get("allOf", ())) == 1 and isinstance(parts[0], dict):
+        if len(parts := list(_dicts(schema.get("allOf")))) == 1:
             schema = parts[0] | {key: value for key, value in schema.items() if key != "allOf"}
         if isinstance(schema.get("$ref"), str):  # beside which nothing may stand
             own = {key: value for key, value in schema.items() if key.startswith("$") or key == "definitions"}
@@ -201,7 +192,7 @@ class _Narrowing:
 
 def _described(kept: Json, left: Json) -> Json:
     """What is left out in words; a schema's version and the like are for nobody."""
-    told = {key: value for key, value in left.items() if key[0] not in "$x"}
+    told = {key: value for key, value in left.items() if not key.startswith(("$", "x-"))}
     if told:
         text = "; ".join(f"{key}: {dumps(value).decode()}" for key, value in told.items())
         kept["description"] = f"{kept['description']} ({text})" if kept.get("description") else text
@@ -219,12 +210,11 @@ def _of_object(schema: Json) -> Json | None:
     alternatives = [(key, part) for key in _LISTS if key in schema for part in _members_of(schema, key)]
     if not alternatives:
         return schema if kind == "object" else {**schema, "type": "object"}
-    properties: Json = dict(schema.get("properties") or {})
-    required = dict.fromkeys(schema.get("required") or ())
+    properties, required = _properties(schema), _required(schema)
     for _, part in alternatives:
-        properties = {**(part.get("properties") or {}), **properties}
+        properties = {**_properties(part), **properties}
     for key in _LISTS:
-        wanted = [dict.fromkeys(part.get("required") or ()) for of, part in alternatives if of == key]
+        wanted = [_required(part) for of, part in alternatives if of == key]
         required |= {
             name: None
             for names in wanted
@@ -237,16 +227,30 @@ def _of_object(schema: Json) -> Json | None:
 
 def _members_of(schema: Json, key: str) -> Iterator[Json]:
     """The schemas under a keyword, looked up where they stand among the definitions."""
-    for part in schema.get(key) or ():
-        place = part.get("$ref") if isinstance(part, dict) else None
-        if isinstance(place, str):
-            _, group, name = (*place.split("/"), "", "", "")[:3]
-            group_of = schema.get(group)
-            found = group_of.get(name) if isinstance(group_of, dict) else None
-        else:
-            found = part
-        if isinstance(found, dict):
-            yield found
+    for part in _dicts(schema.get(key)):
+        if not isinstance(place := part.get("$ref"), str):
+            yield part
+            continue
+        _, group, name = (*place.split("/"), "", "", "")[:3]
+        yield from _dicts([_object(schema.get(group)).get(name)])
+
+
+def _dicts(value: object) -> Iterator[Json]:
+    """The objects of a list; none of what is no list."""
+    return (part for part in (value if isinstance(value, list) else ()) if isinstance(part, dict))
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _properties(schema: Json) -> Json:
+    return _object(schema.get("properties"))
+
+
+def _required(schema: Json) -> dict[str, None]:
+    names = schema.get("required")
+    return {name: None for name in (names if isinstance(names, list) else ()) if isinstance(name, str)}
 
 
 # --- strict -----------------------------------------------------------------------------------------
@@ -258,34 +262,3 @@ def _strictly(schema: Json) -> Json | None:
         return schema
     narrower, told = within(schema, _STRICTS)
     return narrower if is_strict(narrower) and not told else None
-
-
-def is_strict(schema: object, *, is_root: bool = True) -> bool:
-    """Whether OpenAI can hold a model to a schema: each object closed, and all of its members required."""
-    if not isinstance(schema, dict):
-        return False
-    if is_root and (schema.get("type") != "object" or "anyOf" in schema):
-        return False
-    if not _NOT_STRICT.isdisjoint(schema) or _STRICTS.leaves_out("format", schema.get("format", "date")):
-        return False
-    if (schema.get("type") == "object" or "properties" in schema) and not _is_exact(schema):
-        return False
-    named = (inner for key in _NAMED for inner in _values(schema.get(key)))
-    listed = _values(schema.get("anyOf"))
-    items = (schema["items"],) if "items" in schema else ()
-    return all(is_strict(inner, is_root=False) for inner in (*named, *listed, *items))
-
-
-def _is_exact(schema: Json) -> bool:
-    required = schema.get("required")
-    return (
-        schema.get("additionalProperties") is False
-        and isinstance(required, list)
-        and all(name in required for name in schema.get("properties") or {})
-    )
-
-
-def _values(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()

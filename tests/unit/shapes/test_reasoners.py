@@ -90,3 +90,26 @@ def test_the_cap_has_its_older_name_where_not_every_server_knows_the_newer() -> 
     ):
         got = sent(body, MESSAGES, destination, model)
         assert (got[name], {"max_tokens", "max_completion_tokens"} & got.keys()) == (9, {name})
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "asked", "lost"),
+    [
+        ("gpt-5.4", "low", "none", "clamped=reasoning:low->none"),
+        ("gpt-5.4", None, None, ""),
+        ("gpt-5.6-terra", "low", "none", "clamped=reasoning:low->none"),
+        ("gpt-5.6-terra", None, "none", "clamped=reasoning:none"),
+        ("gpt-5.6-terra", "none", "none", ""),
+        ("gpt-5.2", "low", "low", ""),
+        ("qwen3", "low", "low", ""),
+    ],
+)
+def test_newer_models_call_tools_in_chat_without_reasoning_only(
+    model: str, effort: str | None, asked: str | None, lost: str
+) -> None:
+    tool = {"type": "function", "name": "f", "parameters": {"type": "object"}}
+    body = {"model": "m", "input": "hi", "tools": [tool]} | ({"reasoning": {"effort": effort}} if effort else {})
+    assert sent(body, RESPONSES, CHAT, model).get("reasoning_effort") == asked
+    assert warnings(body, RESPONSES, CHAT, model) == lost
+    plain = {key: value for key, value in body.items() if key != "tools"}
+    assert sent(plain, RESPONSES, CHAT, model).get("reasoning_effort") == effort
