@@ -57,7 +57,7 @@ class ProviderTarget(msgspec.Struct, frozen=True):
     path: str = ""
 
 
-class PickArguments(msgspec.Struct, frozen=True):
+class PickArguments(msgspec.Struct, frozen=True, gc=False):
     """One PickRequest, with the two optional extensions of the contract's metadata."""
 
     stream_id: StreamId

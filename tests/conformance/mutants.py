@@ -1,7 +1,6 @@
 """Deliberate faults of a Picker server, each with the one case of the suite that has to find it."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -265,7 +264,7 @@ def serves_a_second_pull(patch: MonkeyPatch) -> None:
         ticket = self.find(response_id)
         if ticket is None or ticket.state is State.UNPULLED:
             return right(self, response_id, wake, now)
-        return Ticket(response_id, ticket.flow, deque(), 0, State.GONE)
+        return Ticket(response_id, ticket.flow, [], 0, State.GONE)
 
     patch.setattr(Tickets, "claim", claim)
 

@@ -91,6 +91,10 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
     _weighed: Weighed | None = None
     _rejected: tuple[Rejected, ...] = ()
 
+    def unexplained(self) -> "Decision":
+        """The same without what explains it, which is most of its memory."""
+        return msgspec.structs.replace(self, _weighed=None, _rejected=())
+
     def explain(self) -> Explanation:
         """The table behind this decision, made on demand."""
         return explained(self._weighed, self._rejected)

@@ -244,6 +244,10 @@ class Ledger:
             _give_back(reservation)
         return True
 
+    def pack(self) -> None:
+        """Hold what there is in tables of its size: one stays as large as it once was."""
+        self._live = dict(self._live)
+
     def write_off(self, load: Load) -> None:
         """Count no longer what the engine has not told of for so long; the oldest are the likeliest to be lost."""
         for number, reservation in self._live.items():

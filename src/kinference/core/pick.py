@@ -258,6 +258,19 @@ class Router:
         flight = self._flights.get(reservation)
         return flight.sent() if flight is not None else None
 
+    def set_aside(self, reservation: ReservationId) -> None:
+        """A request that runs on while many others have come: keep what would take it back, and no more than that."""
+        flight = self._flights.get(reservation)
+        if flight is not None and flight.insertion is not None:
+            flight.insertion = flight.insertion.packed()
+
+    def pack(self) -> None:
+        """Hold what is in flight in tables of its size: one stays as large as it once was."""
+        self._flights = dict(self._flights)
+        self._ledger.pack()
+        for destination in (*self._roster.endpoints, *self._roster.backends):
+            destination.load.prompts = dict(destination.load.prompts)
+
     def snapshot(self, now: Seconds) -> tuple[DestinationSnapshot, ...]:
         """Every destination as this router sees it, in the order of the fleet, for people."""
         self._sync()

@@ -9,6 +9,8 @@ class Account:
 
     budget: int
     held: int = 0
+    peak: int = 0
+    """The most that was held at once, since somebody last set this back."""
 
     @property
     def free(self) -> int:
@@ -16,6 +18,8 @@ class Account:
 
     def charge(self, amount: int) -> None:
         self.held += amount
+        if self.held > self.peak:  # noqa: PLR1730 - for every chunk, and a call of max costs far more
+            self.peak = self.held
 
     def release(self, amount: int) -> None:
         assert 0 <= amount <= self.held, "bytes released twice"

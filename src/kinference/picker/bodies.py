@@ -192,6 +192,12 @@ class Bodies:
             self._drop(stream_id)
         return len(expired)
 
+    def pack(self) -> None:
+        """Hold what there is in tables of its size."""
+        self._live = dict(self._live)
+        self._unpicked.pack()
+        self._consumed.pack()
+
     def _drop(self, stream_id: StreamId) -> None:
         self._account.release(self._live.pop(stream_id).pieces.size)
         self._unpicked.stop(stream_id)

@@ -199,10 +199,17 @@ class Desk:
         """Remember and count an answered Pick."""
         if flow.decision.choice is None:
             self._end(flow, "refused")
-        self._history.add(flow)
+        oldest = self._history.add(flow)
+        if oldest is not None:
+            self._set_aside(oldest)
         self._metrics.count(PICKS, _OUTCOMES[flow.decision.outcome])
         if flow.decision.limit:
             self._metrics.count(LIMIT_REFUSALS, flow.arguments.tenant, flow.decision.limit)
+
+    def _set_aside(self, flow: Flow) -> None:
+        """One that nobody can look at any more, and that runs on: there may be very many."""
+        flow.decision = flow.decision.unexplained()
+        self._router.set_aside(flow.decision.reservation)
 
     def _ticketed(self, flow: Flow, body: Pieces, patched: bytes | None) -> Ticket:
         """Move a body to a ticket. What patching adds is counted, and is not a reason to refuse."""
@@ -302,8 +309,8 @@ class Desk:
         deadlines = (self._bodies.deadline(), self._tickets.deadline(), self._held.deadline(self._clock.now()))
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    def expire(self) -> bool:
-        """Reclaim what is due, some at once. True when there was anything."""
+    def expire(self) -> int:
+        """Reclaim what is due, some at once. Returns how much there was to reclaim."""
         now = self._clock.now()
         unpicked = self._bodies.expire(now)
         expired = self._tickets.expire(now)
@@ -315,7 +322,7 @@ class Desk:
             if count:
                 self._metrics.count(EXPIRED, what, amount=count)
         self._held.release(now)
-        return bool(unpicked or expired)
+        return unpicked + expired.unpulled + expired.stalled + len(expired.closed)
 
     def on_hold(self, announce: Callable[[Seconds], None]) -> None:
         """Have `announce` told when to `expire` for the sake of Picks that are held: that may be very soon."""
@@ -340,6 +347,19 @@ class Desk:
     def buffered_bytes(self) -> int:
         """Bytes held in bodies, in every state."""
         return self._account.held
+
+    @property
+    def surplus_bytes(self) -> int:
+        """Bytes that were held at once since the last `pack`, and are no more."""
+        return self._account.peak - self._account.held
+
+    def pack(self) -> None:
+        """Many have gone: hold what is left in as little as it takes."""
+        self._account.peak = self._account.held
+        self._history.pack()
+        self._bodies.pack()
+        self._tickets.pack()
+        self._router.pack()
 
     def publish(self) -> None:
         """Bring the metrics up to date, before they are read."""

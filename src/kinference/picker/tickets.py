@@ -10,7 +10,6 @@ until the final report, an abort, or its time is over. Each has its own clock:
 A pull may outlive its ticket: a final report does not cut the last bytes short.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -55,7 +54,8 @@ class Ticket(msgspec.Struct, eq=False):
 
     response_id: ResponseId
     flow: Flow
-    pieces: deque[bytes]
+    pieces: list[bytes]
+    """What is left to pull, the next piece last."""
     bytes_left: int
     state: State = State.UNPULLED
     dispatched: bool = False
@@ -105,7 +105,7 @@ class Tickets:
     def open(self, pieces: Sequence[bytes], flow: Flow, now: Seconds) -> Ticket:
         """A request was picked. Its bytes are in the account already; the ticket releases them."""
         response_id = ResponseId(draw_id(self._random, self._live, self._pulls))
-        ticket = Ticket(response_id, flow, deque(pieces), sum(map(len, pieces)))
+        ticket = Ticket(response_id, flow, list(reversed(pieces)), sum(map(len, pieces)))
         self._live[response_id] = ticket
         self._waiting.start(response_id, now)
         return ticket
@@ -113,7 +113,7 @@ class Tickets:
     def open_pulled(self, flow: Flow, now: Seconds) -> Ticket:
         """A request was picked by whoever holds its body: there is nothing to pull, and it is on its way."""
         response_id = ResponseId(draw_id(self._random, self._live, self._pulls))
-        ticket = Ticket(response_id, flow, deque(), 0, State.GONE)
+        ticket = Ticket(response_id, flow, [], 0, State.GONE)
         self._live[response_id] = ticket
         self.dispatch(ticket, now)
         return ticket
@@ -138,13 +138,13 @@ class Tickets:
         """The piece to send; None when all were sent. Raises when the pull was cut."""
         if ticket.failure is not None:
             raise copy(ticket.failure)
-        return ticket.pieces[0] if ticket.pieces else None
+        return ticket.pieces[-1] if ticket.pieces else None
 
     def piece_sent(self, ticket: Ticket, now: Seconds) -> None:
         """The piece in front was taken: its bytes are no longer ours, and the pull is not stalled."""
         if ticket.failure is not None:
             raise copy(ticket.failure)
-        sent = len(ticket.pieces.popleft())
+        sent = len(ticket.pieces.pop())
         ticket.bytes_left -= sent
         self._account.release(sent)
         self._stalled.start(ticket.response_id, now)
@@ -216,6 +216,12 @@ class Tickets:
         for ticket in closed:
             self.close(ticket)
         return Expired(tuple(closed), unpulled, stalled)
+
+    def pack(self) -> None:
+        """Hold what there is in tables of its size."""
+        self._live, self._pulls = dict(self._live), dict(self._pulls)
+        for timeline in (self._waiting, self._stalled, self._dispatched):
+            timeline.pack()
 
     def _expire_stalled(self, now: Seconds) -> int:
         due = list(islice(self._stalled.pop_due(now), EXPIRE_AT_ONCE))

@@ -32,6 +32,10 @@ class Timeline(Generic[Key]):
             began.move_to_end(key)
         began[key] = now
 
+    def pack(self) -> None:
+        """A table stays as large as it once was: make a new one."""
+        self._began = OrderedDict(self._began)
+
     def stop(self, key: Key) -> None:
         """Forget the key; one that is not here is left alone."""
         self._began.pop(key, None)

@@ -10,10 +10,14 @@ from kinference.picker.trim import trim
 from kinference.ports import Clock
 
 TRIM_BYTES = 32 * 1024 * 1024
-"""Reclaimed since the last time: it pays to ask the allocator for them at once."""
+"""Let go of since the last time: it pays to ask the allocator for them."""
+TRIM_APART: Seconds = 10.0
+"""So rarely, while requests come and go: it costs some milliseconds, and they would use the memory again."""
 TRIM_LEAST_BYTES = 1024 * 1024
+TRIM_LEAST_ITEMS = 256
+"""Less, down to these, pays where it was reclaimed: nobody is at work there."""
 TRIM_LATE: Seconds = 1.0
-"""Less, down to this, is asked for when nothing more was reclaimed for so long."""
+"""After the last was reclaimed; by then calls that were cut have been woken and have let go, too."""
 
 
 class ReclaimTimer:
@@ -26,22 +30,21 @@ class ReclaimTimer:
 
     def __init__(self, desk: Desk, clock: Clock, trim: Callable[[], None] = trim) -> None:
         self._desk, self._clock, self._trim = desk, clock, trim
-        self._reclaimed = 0
         self._until: Seconds = inf
         self._sooner = asyncio.Event()
         desk.on_hold(self._announce)
+        self._reclaimed = 0
+        """Of all kinds, since the last quiet time."""
         self._reclaimed_at: Seconds = -inf
+        self._trimmed_at: Seconds = -inf
 
     async def run(self) -> None:
         """Reclaim for ever, some at a time, so that other work gets its turn in between."""
         while True:
-            held = self._desk.buffered_bytes
-            self._desk.expire()
-            reclaimed = held - self._desk.buffered_bytes
-            self._reclaimed += reclaimed
+            reclaimed = self._desk.expire()
             now, deadline = self._clock.now(), self._desk.deadline()
             if reclaimed:
-                self._reclaimed_at = now
+                self._reclaimed, self._reclaimed_at = self._reclaimed + reclaimed, now
             until = now + self._desk.limits.shortest_ttl
             if deadline is not None and deadline < until:
                 until = deadline
@@ -52,10 +55,19 @@ class ReclaimTimer:
     def _trim_in_time(self, now: Seconds) -> Seconds:
         """Give memory back, or say when to look again."""
         late = self._reclaimed_at + TRIM_LATE
-        if self._reclaimed >= TRIM_BYTES or (self._reclaimed >= TRIM_LEAST_BYTES and late <= now):
-            self._reclaimed = 0
+        if self._reclaimed and now < late:
+            return late
+        reclaimed, self._reclaimed = self._reclaimed, 0
+        surplus = self._desk.surplus_bytes
+        if reclaimed:
+            pays = surplus >= TRIM_LEAST_BYTES or reclaimed >= TRIM_LEAST_ITEMS
+        else:
+            pays = surplus >= TRIM_BYTES and now >= self._trimmed_at + TRIM_APART
+        if pays:
+            self._trimmed_at = now
+            self._desk.pack()
             self._trim()
-        return late if self._reclaimed >= TRIM_LEAST_BYTES else inf
+        return inf
 
     async def _sleep(self, until: Seconds, delay: Seconds) -> None:
         self._until = until

@@ -15,6 +15,8 @@ class Pieces:
     No piece is longer than `piece_max`, and no three in a row are shorter than COALESCE_BELOW.
     """
 
+    __slots__ = ("_piece_max", "_pieces", "_tail", "size")
+
     def __init__(self, piece_max: int) -> None:
         self._piece_max = piece_max
         self._pieces: list[bytes] = []

@@ -1,7 +1,6 @@
 """Real connections and a virtual clock against a small model: calls, resets, lost connections and jumps in any order."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -325,7 +324,7 @@ def serves_a_pull_to_everybody(patch: pytest.MonkeyPatch) -> None:
         ticket = self.find(response_id)
         if ticket is None or ticket.state is State.UNPULLED:
             return right(self, response_id, wake, now)
-        return Ticket(response_id, ticket.flow, deque(), 0, State.GONE)
+        return Ticket(response_id, ticket.flow, [], 0, State.GONE)
 
     patch.setattr(Tickets, "claim", claim)
 

@@ -249,3 +249,12 @@ def test_what_is_ahead_is_what_anybody_has_told_of() -> None:
         load.observe(seen(at, 1), 1.0)
     load.begun_at = 2.0
     assert load.left_of(load.prefill_tokens, 1.0, 2.0) == 100.0
+
+
+def test_packing_changes_nothing_but_the_table() -> None:
+    ledger, load = Ledger(), Load()
+    numbers = [ledger.reserve(load, CLAIM, 0.0) for _ in range(3)]
+    ledger.release(numbers[0], 0.0)
+    ledger.pack()
+    assert len(ledger) == 2
+    assert [ledger.release(number, 0.0) for number in numbers] == [False, True, True]

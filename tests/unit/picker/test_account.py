@@ -23,3 +23,11 @@ def test_bytes_released_twice_are_noticed() -> None:
     account.release(5)
     with pytest.raises(AssertionError, match="twice"):
         account.release(5)
+
+
+def test_the_peak_is_the_most_that_was_held_at_once() -> None:
+    account = Account(100)
+    for amount in (40, 20):
+        account.charge(amount)
+        account.release(amount)
+    assert (account.held, account.peak) == (0, 40)

@@ -3,6 +3,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import replace as replace_dataclass
+from random import Random
 
 import msgspec
 import pytest
@@ -18,7 +19,8 @@ from kinference.errors import BodyConsumed, BudgetExceeded, InvalidArgument, Unk
 from kinference.ids import ObjectRef, ResponseId, StreamId
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
-from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult, Placed
+from kinference.picker.limits import PickerLimits
+from kinference.ports import Clock, FinalTokenReport, FirstTokenReport, PickArguments, PickResult, Placed
 from kinference.shapes.translate import WayBack
 from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
 
@@ -314,6 +316,33 @@ def test_the_last_decisions_are_kept_newest_first(desk: Desk) -> None:
     newest, before = desk.flows(10)
     assert (newest.decision.outcome, newest.ended) == (Outcome.BAD_REQUEST, "refused")
     assert (before.decision.outcome, before.ended, before.requested_model) == (Outcome.OK, "", "llama")
+
+
+def test_behind_many_others_a_request_keeps_what_takes_it_back_and_is_explained_no_more(
+    router: Router, limits: PickerLimits, clock: Clock
+) -> None:
+    desk = Desk(router, replace_dataclass(limits, decisions_max=1), clock, Metrics(), Random(11))
+    picked = pick(desk)
+    (flow,) = desk.flows(1)
+    assert router.explain(flow.decision).candidates
+    refused = pick(desk, b"not json")
+    assert refused.outcome is Outcome.BAD_REQUEST
+    assert not router.explain(flow.decision).candidates
+    assert sum(row.prefix_blocks for row in router.snapshot(0.0)) > 0
+    desk.abort(picked.response_id, AbortReason.NOT_DISPATCHED)
+    assert sum(row.prefix_blocks for row in router.snapshot(0.0)) == 0
+
+
+def test_packing_changes_nothing_that_can_be_asked(desk: Desk) -> None:
+    picked, pushed = pick(desk), push(desk)
+    pick(desk, b"not json")
+    assert desk.surplus_bytes > 0
+    desk.pack()
+    assert desk.surplus_bytes == 0
+    assert [flow.ended for flow in desk.flows(9)] == ["refused", ""]
+    assert pull(desk, picked.response_id)
+    assert desk.final_token(FinalTokenReport(picked.response_id, "llama", 100, 20))
+    assert ask(desk, PickArguments(pushed, "acme")).response_id
 
 
 def test_one_line_is_logged_for_each_flow_that_ended(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:

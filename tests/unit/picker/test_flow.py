@@ -41,9 +41,28 @@ def test_tokens_that_were_not_reported_are_absent_and_not_zero() -> None:
     assert flow().fields()["prompt_tokens"] is None
 
 
-def test_the_history_is_bounded_and_newest_first() -> None:
+def test_the_history_is_bounded_and_newest_first_and_tells_who_leaves_it_and_runs_on() -> None:
     history = FlowHistory(3)
-    for name in "abcde":
-        history.add(flow(name))
+    ended = flow("b")
+    ended.ended = "final"
+    left = [history.add(ended if name == "b" else flow(name)) for name in "abcde"]
+    assert [one and one.requested_model for one in left] == [None, None, None, "a", None]
     assert [kept.requested_model for kept in history.newest(2)] == ["e", "d"]
     assert [kept.requested_model for kept in history.newest(99)] == ["e", "d", "c"]
+
+
+def test_what_has_ended_is_the_same_when_it_was_packed_and_what_runs_goes_on() -> None:
+    history, running, ended = FlowHistory(3), flow("a"), flow("b")
+    ended.ended, ended.final = "final", FinalTokenReport(ResponseId(3), "m", 100, 20, 0)
+    history.add(running)
+    history.add(ended)
+    before = ended.fields()
+    history.pack()
+    running.observed_ttft_ms = 15
+    unpacked, same = history.newest(2)
+    assert unpacked.fields() == before
+    assert unpacked.decision.choice == ENDPOINT
+    assert same is running
+    history.pack()
+    assert [one.requested_model for one in history.newest(9)] == ["b", "a"]
+    assert [history.add(flow("c")), history.add(flow("d")), history.add(flow("e"))] == [None, running, None]

@@ -1,3 +1,5 @@
+import sys
+
 from kinference.picker.timeline import Timeline
 
 
@@ -60,3 +62,15 @@ def test_the_oldest_key_is_known_by_when_it_began() -> None:
     assert line.oldest_since(5.0) == 1
     assert line.pop_oldest() == 1
     assert len(line) == 1
+
+
+def test_packing_gives_back_the_table_and_keeps_the_order() -> None:
+    line: Timeline[int] = Timeline(10.0)
+    for key in range(1000):
+        line.start(key, 100.0 + key)
+    for key in range(998):
+        line.stop(key)
+    large = sys.getsizeof(line._began)
+    line.pack()
+    assert sys.getsizeof(line._began) < large / 10
+    assert list(line.pop_due(9999.0)) == [998, 999]

@@ -10,7 +10,7 @@ from kinference.observe.metrics import Metrics
 from kinference.picker import timer as module
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
-from kinference.picker.timer import TRIM_BYTES, TRIM_LEAST_BYTES, ReclaimTimer
+from kinference.picker.timer import TRIM_BYTES, TRIM_LEAST_BYTES, TRIM_LEAST_ITEMS, ReclaimTimer
 from kinference.ports import Clock
 
 
@@ -34,9 +34,9 @@ async def running(router: Router, clock: Clock, body_ttl: float) -> AsyncIterato
     await asyncio.gather(task, return_exceptions=True)
 
 
-def push(desk: Desk) -> None:
+def push(desk: Desk, body: bytes = b"body") -> None:
     stream_id = desk.open(None)
-    desk.append(stream_id, b"body")
+    desk.append(stream_id, body)
     desk.finish(stream_id)
     desk.commit(stream_id)
 
@@ -69,36 +69,52 @@ async def test_more_than_one_turn_holds_is_reclaimed_in_several(router: Router) 
         await until_idle(desk)
 
 
-async def test_memory_is_given_back_once_much_was_reclaimed(router: Router) -> None:
-    trims: list[int] = []
-    clock = LoopClock()
-    desk = Desk(router, PickerLimits(body_ttl=0.02), clock, Metrics(), Random(1))
-    timer = asyncio.ensure_future(ReclaimTimer(desk, clock, lambda: trims.append(desk.buffered_bytes)).run())
-    push(desk)
-    await until_idle(desk)
-    assert trims == []
-    for _ in range(TRIM_BYTES // desk.limits.chunk_max_bytes):
-        stream_id = desk.open(None)
-        desk.append(stream_id, bytes(desk.limits.chunk_max_bytes))
-        desk.finish(stream_id)
-        desk.commit(stream_id)
-    await until_idle(desk)
-    await asyncio.sleep(0.01)
-    assert trims == [0]
-    timer.cancel()
-    await asyncio.gather(timer, return_exceptions=True)
-
-
-async def test_less_is_given_back_when_it_has_been_quiet(router: Router, monkeypatch: pytest.MonkeyPatch) -> None:
+@asynccontextmanager
+async def trimming(router: Router, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Desk, list[int]]]:
+    """A desk whose timer runs, and what was held at each trim."""
     monkeypatch.setattr(module, "TRIM_LATE", 0.02)
-    trimmed, clock = asyncio.Event(), LoopClock()
-    desk = Desk(router, PickerLimits(body_ttl=0.02), clock, Metrics(), Random(1))
-    timer = asyncio.ensure_future(ReclaimTimer(desk, clock, trimmed.set).run())
-    stream_id = desk.open(None)
-    desk.append(stream_id, bytes(TRIM_LEAST_BYTES))
-    desk.finish(stream_id)
-    desk.commit(stream_id)
+    trims: list[int] = []
+    desk = Desk(router, PickerLimits(body_ttl=0.02), LoopClock(), Metrics(), Random(1))
+    task = asyncio.ensure_future(ReclaimTimer(desk, LoopClock(), lambda: trims.append(desk.buffered_bytes)).run())
+    await asyncio.sleep(0)
+    yield desk, trims
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def until_trimmed(trims: list[int]) -> None:
     async with asyncio.timeout(10):
-        await trimmed.wait()
-    timer.cancel()
-    await asyncio.gather(timer, return_exceptions=True)
+        while not trims:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, TRIM_LEAST_BYTES), (TRIM_LEAST_ITEMS, 4)], ids=["bytes", "items"])
+async def test_memory_is_given_back_once_much_was_reclaimed_and_it_is_quiet(
+    router: Router, monkeypatch: pytest.MonkeyPatch, count: int, size: int
+) -> None:
+    async with trimming(router, monkeypatch) as (desk, trims):
+        push(desk)
+        await until_idle(desk)
+        await asyncio.sleep(0.1)
+        assert trims == [], "for so little it does not pay"
+        for _ in range(count):
+            push(desk, bytes(size))
+        await until_trimmed(trims)
+        await asyncio.sleep(0.1)
+        assert trims == [0]
+        assert desk.surplus_bytes == 0
+
+
+async def test_what_callers_let_go_of_is_given_back_when_it_is_very_much_but_not_each_time(
+    router: Router, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with trimming(router, monkeypatch) as (desk, trims):
+        desk.hold(TRIM_BYTES)
+        await asyncio.sleep(0.1)
+        assert trims == []
+        desk.let_go(TRIM_BYTES)
+        await until_trimmed(trims)
+        desk.hold(TRIM_BYTES)
+        desk.let_go(TRIM_BYTES)
+        await asyncio.sleep(0.1)
+        assert trims == [0]
