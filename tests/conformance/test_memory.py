@@ -20,6 +20,7 @@ from kinference.core.waiting import AdmissionRules
 from kinference.errors import BudgetExceeded
 from kinference.ids import ResponseId, StreamId
 from kinference.observe.metrics import Metrics
+from kinference.picker import timer
 from kinference.picker.bodies import TOMBSTONES_LATE
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
@@ -94,12 +95,12 @@ async def reclaim(desk: Desk, clock: JumpingClock) -> None:
     """What the server's timer does as time passes: first what was abandoned is due, then what remembers it."""
     for seconds in (max(LIMITS.body_ttl, LIMITS.stalled_pull_ttl), LIMITS.body_ttl + TOMBSTONES_LATE):
         clock.seconds += seconds
-        timer = asyncio.ensure_future(ReclaimTimer(desk, clock).run())
+        running = asyncio.ensure_future(ReclaimTimer(desk, clock).run())
         while (deadline := desk.deadline()) is not None and deadline <= clock.seconds:  # noqa: ASYNC110 - nobody is told
             await asyncio.sleep(0)
         await asyncio.sleep(0.01)
-        timer.cancel()
-        await asyncio.gather(timer, return_exceptions=True)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +109,9 @@ async def reclaim(desk: Desk, clock: JumpingClock) -> None:
     ids=["abandoned uploads", "picks that nobody pulls", "pulls that stall"],
 )
 async def test_memory_returns_after_the_ttl_with_no_call_made(
-    abandon: Callable[[Desk], object], times: int, held_each: int
+    abandon: Callable[[Desk], object], times: int, held_each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(timer, "TRIM_LATE", 0.0)  # this clock stands still while the timer runs
     await attack(abandon, times // 10, held_each)
     gc.collect()
     trim()  # what other tests have left behind
