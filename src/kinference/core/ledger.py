@@ -105,10 +105,14 @@ class Load:
         """
         if not self.prompts:
             return 0.0
-        whole = ms_per_token * self.first_prompt
+        whole = ms_per_token * next(iter(self.prompts.values()))
         gone = (now - self.begun_at) * 1e3
-        if gone <= whole or self.waiting:
-            return min(max(gone, 0.0), whole)
+        if gone <= 0.0:
+            return 0.0
+        if gone <= whole:
+            return gone
+        if self.waiting:
+            return whole
         return min(ms_per_token * self.prefill_tokens, max(whole, gone - SILENCE * whole - SILENCE_MS))
 
     def ms_until_done(self, wanted_ms: Milliseconds, ms_per_token: float, now: Seconds) -> Milliseconds:

@@ -1,7 +1,6 @@
 """A request against its candidates: what of its prompt each holds, and what each would have to compute."""
 
 from collections.abc import Sequence
-from operator import mul
 
 import msgspec
 
@@ -108,27 +107,44 @@ def adapter_column(group: Group) -> list[Milliseconds]:
 
 
 def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> Case:
-    """The columns that the cost terms read."""
+    """The columns that the cost terms read, collected in one pass: for few candidates each pass costs as much."""
     hits = _hits(group, prompt)
     uncached = _uncached(request, group, hits)
-    ahead, beside = _loads(group, now)
     output_tokens = expected_output(request, group)
-    slopes = [rates.line.ms_per_token for rates in group.rates]
+    bases, slopes, work = [], [], []
+    ahead: list[float] = []
+    beside: list[float] = []
+    is_tight = False
+    for load, rates, tokens in zip(group.loads, group.rates, uncached, strict=True):
+        line = rates.line
+        slope = line.ms_per_token
+        bases.append(line.base_ms)
+        slopes.append(slope)
+        work.append(slope * tokens)
+        prompt_tokens_ahead: float = load.prefill_tokens
+        requests: float = load.requests
+        if load.foreign_requests or load.foreign_tokens:  # what the scrape shows beyond our own, and the less the older
+            fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
+            prompt_tokens_ahead += load.foreign_tokens * fresh
+            requests += load.foreign_requests * fresh
+        ahead.append(prompt_tokens_ahead)
+        beside.append(requests)
+        is_tight = is_tight or load.room - load.resident < tokens + output_tokens
     return Case(
         destinations=group.destinations,
         names=group.names,
         rates=group.rates,
         loads=group.loads,
         circuits=group.circuits,
-        bases=[rates.line.base_ms for rates in group.rates],
+        bases=bases,
         slopes=slopes,
         ahead=ahead,
         beside=beside,
         hits=hits,
         uncached=uncached,
-        work=list(map(mul, slopes, uncached)),
+        work=work,
         output_tokens=output_tokens,
-        fitting=_fitting(group, uncached, output_tokens, now),
+        fitting=_fitting(group, uncached, output_tokens, now) if is_tight else range(len(uncached)),
         now=now,
         turn=next(group.turns),
         key=_key(prompt),
@@ -137,13 +153,12 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
 
 def _uncached(request: Request, group: Group, hits: Sequence[int]) -> list[int]:
     """What is left to compute at each place of a prompt as long as its own model has it."""
+    least = REQUEST_TOKENS
     if len(group.traits) == 1:
         size = prompt_tokens(request, group, group.models[0])
-        rests = [size - hit for hit in hits]
-    else:
-        sizes = {model: prompt_tokens(request, group, model) for model in group.traits}
-        rests = [sizes[model] - hit for model, hit in zip(group.models, hits, strict=True)]
-    return [rest if rest > REQUEST_TOKENS else REQUEST_TOKENS for rest in rests]  # noqa: FURB136 - a call is slow
+        return [rest if (rest := size - hit) > least else least for hit in hits]
+    sizes = {model: prompt_tokens(request, group, model) for model in group.traits}
+    return [max(least, sizes[model] - hit) for model, hit in zip(group.models, hits, strict=True)]
 
 
 def _key(prompt: Prompt) -> int:
@@ -153,31 +168,12 @@ def _key(prompt: Prompt) -> int:
     return 0
 
 
-def _loads(group: Group, now: Seconds) -> tuple[list[float], list[float]]:
-    """Prompt tokens ahead and requests beside, at each place: our own, and what the scrape, aged, shows beyond."""
-    ahead: list[float] = [load.prefill_tokens for load in group.loads]
-    beside: list[float] = [load.requests for load in group.loads]
-    shared = [place for place, load in enumerate(group.loads) if load.foreign_requests or load.foreign_tokens]
-    for place in shared:
-        load = group.loads[place]
-        fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
-        ahead[place] += load.foreign_tokens * fresh
-        beside[place] += load.foreign_requests * fresh
-    return ahead, beside
-
-
-def _fitting(group: Group, uncached: Sequence[int], output_tokens: int, now: Seconds) -> Sequence[int]:
-    """The places whose KV cache has room for this request, or is not known to have none. Mostly all: looked into only
-    where the least has little.
-    """
-    rooms = [load.room - load.resident for load in group.loads]
-    if min(rooms) >= max(uncached) + output_tokens:
-        return range(len(rooms))
-    seen_at = [load.seen_at for load in group.loads]
+def _fitting(group: Group, uncached: Sequence[int], output_tokens: int, now: Seconds) -> list[int]:
+    """The places whose KV cache has room for this request, or is not known to have none."""
     return [
         place
-        for place, room in enumerate(rooms)
-        if room >= uncached[place] + output_tokens or now - seen_at[place] > ROOM_KNOWN_S
+        for place, (load, tokens) in enumerate(zip(group.loads, uncached, strict=True))
+        if load.room - load.resident >= tokens + output_tokens or now - load.seen_at > ROOM_KNOWN_S
     ]
 
 
