@@ -5,12 +5,13 @@ The ways are remembered for the last few hundred streams only, because what may 
 how it ended: what was under way when we reset it is ignored, what follows the peer's own end is a fault.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from enum import IntEnum, auto
 
 from kinference.wire.http2.frames import ConnectionFault, ErrorCode, FrameType, StreamFault
 
 REMEMBERED_MAX = 512
+"""So many are remembered at least, and twice as many at most."""
 
 
 class State(IntEnum):
@@ -109,7 +110,8 @@ class Streams:
     def __init__(self) -> None:
         self.live: dict[int, Stream] = {}
         self.last_id = 0
-        self._ended: OrderedDict[int, State] = OrderedDict()
+        self._ended: dict[int, State] = {}
+        self._ended_before: dict[int, State] = {}
 
     def state_of(self, stream_id: int) -> State:
         """The state of any stream that a client may name."""
@@ -118,7 +120,7 @@ class Streams:
             return stream.state
         if stream_id > self.last_id:
             return State.IDLE
-        return self._ended.get(stream_id, State.FORGOTTEN)
+        return self._ended.get(stream_id) or self._ended_before.get(stream_id, State.FORGOTTEN)
 
     def open(self, stream: Stream) -> None:
         """A stream begins, and with it every idle one of a lower id ends."""
@@ -134,10 +136,9 @@ class Streams:
 
     def remember(self, stream_id: int, state: State) -> None:
         """How a stream came to its end."""
-        ended = self._ended
-        ended[stream_id] = state
-        if len(ended) > REMEMBERED_MAX:
-            ended.popitem(last=False)
+        self._ended[stream_id] = state
+        if len(self._ended) >= REMEMBERED_MAX:  # the earlier ones go all at once: one by one costs more
+            self._ended, self._ended_before = {}, self._ended
 
 
 def check(kind: FrameType, stream_id: int, state: State) -> bool:
