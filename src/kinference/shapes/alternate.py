@@ -148,7 +148,9 @@ def _answered(turns: Sequence[Turn]) -> Iterator[Turn]:
 def _answers(blocks: Sequence[Block], calls: dict[str, None]) -> bool:
     """Whether the results of these calls lead the blocks, in order and each once, and no others follow."""
     results = [block.id for block in blocks if type(block) is ToolResult]
-    return results == list(calls) and all(type(block) is ToolResult for block in blocks[: len(results)])
+    if results != list(calls):
+        return False
+    return len(results) == len(blocks) or all(type(block) is ToolResult for block in blocks[: len(results)])
 
 
 def _results_first(blocks: Sequence[Block], calls: dict[str, None]) -> Iterator[Block]:
@@ -172,12 +174,16 @@ def orphans(turns: Sequence[Turn]) -> Iterator[str]:
     """
     open_calls: list[str] = []
     for turn in turns:
-        results = [block.id for block in turn.blocks if type(block) is ToolResult]
-        for call in results:
-            if call in open_calls:
-                open_calls.remove(call)
-            else:
-                yield call
-        if turn.role is Role.ASSISTANT or (turn.role is Role.USER and not results):
+        has_results, calls = False, list[str]()
+        for block in turn.blocks:
+            if type(block) is ToolCall:
+                calls.append(block.id)
+            elif type(block) is ToolResult:
+                has_results = True
+                if block.id in open_calls:
+                    open_calls.remove(block.id)
+                else:
+                    yield block.id
+        if turn.role is Role.ASSISTANT or (turn.role is Role.USER and not has_results):
             yield from open_calls
-            open_calls = [block.id for block in turn.blocks if type(block) is ToolCall]
+            open_calls = calls

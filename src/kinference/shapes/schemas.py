@@ -23,6 +23,10 @@ _ANNOTATIONS: Final = frozenset(
     ["$schema", "$comment", "title", "default", "example", "examples", "deprecated", "readOnly", "writeOnly"]
 )
 """Keywords that constrain nothing."""
+_PLAIN: Final = frozenset(["type", "description", "enum", "required"])
+"""Keywords that hold no schema and that every subset has."""
+_UNUSUAL: Final = frozenset(["allOf", "$ref", "const", "definitions"])
+"""Keywords that some subsets have in another form alone."""
 _NOT_HELD: Final = ("not strict",)
 _TOLD_MAX: Final = 4
 """Keywords of a schema that a warning names."""
@@ -154,7 +158,9 @@ class _Narrowing:
         kept: Json = {}
         left: Json = {}
         for key, value in self._usual(schema).items():
-            if self._subset.leaves_out(key, value):
+            if key in _PLAIN:
+                kept[key] = value
+            elif self._subset.leaves_out(key, value):
                 left[key] = value
             elif key in NAMED and isinstance(value, dict):
                 kept[key] = {name: self._inner(inner) for name, inner in value.items()}
@@ -164,12 +170,14 @@ class _Narrowing:
                 kept[key] = self._inner(value)
             else:
                 kept[key] = value
-        self.told |= dict.fromkeys(key for key in left if key not in _ANNOTATIONS and not key.startswith("x-"))
-        return self._closed(_described(kept, left))
+        if left:
+            self.told |= dict.fromkeys(key for key in left if key not in _ANNOTATIONS and not key.startswith("x-"))
+            kept = _described(kept, left)
+        return self._closed(kept)
 
     def _usual(self, schema: Json) -> Json:
         """The same in keywords that the subset has."""
-        if self._subset.only is None:
+        if self._subset.only is None or _UNUSUAL.isdisjoint(schema):
             return schema
         if len(parts := list(_dicts(schema.get("allOf")))) == 1:
             schema = parts[0] | {key: value for key, value in schema.items() if key != "allOf"}

@@ -59,7 +59,7 @@ def is_gemini(model: str) -> bool:
 
 def geminis_signatures(blocks: Iterable[Block]) -> Iterator[str]:
     """One for each call of a turn, in order, until there are no more: those that Gemini gave, else the placeholder."""
-    return iter([block.data for block in blocks if isinstance(block, Sealed)] or [NO_SIGNATURE])
+    return iter([block.data for block in blocks if type(block) is Sealed] or [NO_SIGNATURE])
 
 
 def in_base64(seal: str) -> str:

@@ -168,8 +168,8 @@ def _thinking_and_form(request: Request) -> Json:
 
 def _content(turn: Turn) -> Iterator[Json]:
     yield from _marked(turn.blocks)
-    has_text = any(isinstance(block, Text) for block in turn.blocks)
-    if turn.role is Role.USER and not has_text and any(isinstance(block, File) for block in turn.blocks):
+    kinds = {type(block) for block in turn.blocks}
+    if turn.role is Role.USER and File in kinds and Text not in kinds:
         yield {"text": "See the attached document."}  # which is not taken alone
 
 
@@ -178,7 +178,7 @@ def _marked(blocks: Iterable[Block]) -> Iterator[Json]:
     for block in blocks:
         yield _block(block)
         mark = getattr(block, "cache", None)
-        if isinstance(mark, CacheMark):
+        if mark is not None:
             yield _point(mark)
 
 
@@ -190,15 +190,15 @@ def _block(block: Block) -> Json:
     match block:
         case Text() | Refusal():
             return {"text": block.text}
+        case ToolResult():
+            content = [_block(inner) for inner in block.content] or [{"text": "(no output)"}]
+            status = "error" if block.is_error else "success"
+            return {"toolResult": {"toolUseId": block.id, "content": content, "status": status}}
         case ToolCall():
             text = object_text(block.arguments)
             if text is None:
                 raise Untranslatable(f"tool call {block.id}: its arguments are not a JSON object")
             return {"toolUse": {"toolUseId": block.id, "name": block.name, "input": msgspec.Raw(text)}}
-        case ToolResult():
-            content = [_block(inner) for inner in block.content] or [{"text": "(no output)"}]
-            status = "error" if block.is_error else "success"
-            return {"toolResult": {"toolUseId": block.id, "content": content, "status": status}}
         case Image():
             kind = block.source.mime.removeprefix("image/")
             return {"image": {"format": kind, "source": {"bytes": block.source.data}}}

@@ -102,7 +102,7 @@ def _config(request: Request) -> Json:
 def _contents(turns: tuple[Turn, ...]) -> Iterator[Json]:
     names: dict[str, str] = {}
     for turn in turns:
-        names |= {block.id: block.name for block in turn.blocks if isinstance(block, ToolCall)}
+        names |= {block.id: block.name for block in turn.blocks if type(block) is ToolCall}
         role = "model" if turn.role is Role.ASSISTANT else "user"
         yield {"role": role, "parts": list(_parts(turn, names))}
 
@@ -112,15 +112,17 @@ def _parts(turn: Turn, names: Mapping[str, str]) -> Iterator[Json]:
     signatures = geminis_signatures(turn.blocks)
     shown: list[Block] = []
     for block in turn.blocks:
-        if isinstance(block, ToolResult):
+        if type(block) is ToolResult:
             yield _result(block, names)
-            shown += (inner for inner in block.content if not isinstance(inner, Text))
+            shown += [inner for inner in block.content if type(inner) is not Text]
     yield from map(_part, shown)  # after the last result: as many have to stand together as there were calls
     for block in turn.blocks:
-        if isinstance(block, ToolCall):
+        if type(block) is Text:
+            yield {"text": block.text}
+        elif type(block) is ToolCall:
             signature = next(signatures, None)
             yield _call(block) | ({"thoughtSignature": signature} if signature else {})
-        elif not isinstance(block, Sealed | ToolResult):
+        elif type(block) is not ToolResult and type(block) is not Sealed:
             yield _part(block)
 
 
@@ -132,7 +134,7 @@ def _call(call: ToolCall) -> Json:
 
 
 def _result(result: ToolResult, names: Mapping[str, str]) -> Json:
-    text = "\n".join(block.text for block in result.content if isinstance(block, Text))
+    text = "\n".join([block.text for block in result.content if type(block) is Text])
     response = {"error" if result.is_error else "output": text}
     return {"functionResponse": {"name": names.get(result.id, result.id), "response": response}}
 
