@@ -146,3 +146,38 @@ def test_e8_an_image_that_nobody_takes_is_named_by_its_place() -> None:
 def test_a_body_of_messages_is_told_where_it_belongs(members: dict[str, object], place: str) -> None:
     with pytest.raises(BadBody, match=f"^{place}: .*/v1/messages$"):
         parse_request({"model": "m", "messages": HI, **members})
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": ""},
+        {"role": "assistant", "content": "a"},
+        {"role": "assistant", "content": None},
+        {"role": "assistant", "content": "a", "tool_calls": [CALL, CALL]},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "assistant", "content": [{"type": "text", "text": "a"}], "tool_calls": [CALL]},
+        {"role": "assistant", "content": "a", "tool_calls": []},
+        {"role": "assistant", "content": "a", "tool_calls": [CALL | {"id": None}]},
+        {"role": "assistant", "content": "a", "tool_calls": [{"id": "c", "custom": {"name": "f", "input": "x"}}]},
+        {"role": "assistant", "content": "a", "tool_calls": [CALL | {"custom": {"name": "g", "input": "x"}}]},
+        {"role": "tool", "tool_call_id": "c", "content": "r"},
+        {"role": "tool", "tool_call_id": "c", "content": None},
+        {"role": "tool", "tool_call_id": None, "content": "r"},
+        {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "r"}]},
+    ],
+)
+def test_a_plain_message_means_what_it_does_with_another_member(message: Json) -> None:
+    assert parse(message).turns == parse(message | {"x": None}).turns
+
+
+@pytest.mark.parametrize(
+    "calls", [[1], [{}], [{"id": "c"}], [{"id": "c", "function": {"name": 1}}], [CALL | {"id": 1}]]
+)
+def test_a_call_of_wrong_types_is_refused_by_its_place(calls: object) -> None:
+    with pytest.raises(BadBody, match=r"messages\[0\].tool_calls\[0\]"):
+        parse({"role": "assistant", "content": "a", "tool_calls": calls})
