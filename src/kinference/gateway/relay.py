@@ -76,13 +76,14 @@ class Relay:
                 if self.first_byte_at is None:
                     self.first_byte_at = now
                     self._on_first_byte(now)
-                await self._write(passage.feed(chunk, now))
+                if out := passage.feed(chunk, now):
+                    await self._write(out)
                 self._has_all = passage.is_whole(cut=True)
         except (UpstreamCut, UpstreamTimeout):
             if is_whole := passage.is_whole(cut=True):
-                await self._write(passage.close())
+                await self._write_rest()
             return await self._finish(is_whole)
-        await self._write(passage.close())
+        await self._write_rest()
         return await self._finish(passage.is_whole(cut=False))
 
     async def _finish(self, is_whole: bool) -> End:
@@ -101,9 +102,11 @@ class Relay:
     def _good_end(self) -> End:
         return End.UPSTREAM_ERROR if self._pipe.passage.has_failed() else End.OK
 
+    async def _write_rest(self) -> None:
+        if rest := self._pipe.passage.close():
+            await self._write(rest)
+
     async def _write(self, chunk: bytes) -> None:
-        if not chunk:
-            return
         if self._speaking is not None:
             async with self._speaking:
                 pass  # a keep-alive is on its way out

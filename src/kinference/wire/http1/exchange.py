@@ -145,13 +145,14 @@ class Http1Exchange(OwnExchange):
     async def write(self, chunk: bytes) -> None:
         if not self._counts(chunk):
             return
+        line = self._line
         if self._is_chunked:
             for piece in answers.chunk(chunk):
-                self._line.send(piece)
+                line.send(piece)
         else:
-            self._line.send(chunk)
-        if self._line.is_congested:
-            await self._line.drained()
+            line.send(chunk)
+        if line.is_congested:
+            await line.drained()
             if self._is_lost:
                 raise gone()
 

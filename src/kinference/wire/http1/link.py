@@ -16,12 +16,14 @@ _UNREAD_MAX = 256 * 1024
 class Link(asyncio.Protocol):
     """A connection, kept between requests. Its user asks, waits for the head, takes pieces and waits between them."""
 
+    _transport: asyncio.Transport
+    """Told before anything else happens."""
+
     def __init__(self, origin: str, deadlines: Deadlines) -> None:
         self.origin = origin
         self.reply = ReplyReader()
         self.deadline = NEVER
         self._deadlines = deadlines
-        self._transport: asyncio.Transport | None = None
         self._failure: KinferenceError | None = None
         self._news: asyncio.Future[None] | None = None
         self._patience: Seconds = NEVER
@@ -32,6 +34,7 @@ class Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has no such base class
+        self._loop = asyncio.get_running_loop()
         self._deadlines.watch(self)
 
     def data_received(self, data: bytes) -> None:
@@ -46,7 +49,7 @@ class Link(asyncio.Protocol):
                 self.close()
         elif not self._is_holding and sum(map(len, self.reply.pieces)) > _UNREAD_MAX:
             self._is_holding = True
-            self._transport_now.pause_reading()
+            self._transport.pause_reading()
         if self._news is not None:
             self._tell()
 
@@ -79,17 +82,17 @@ class Link(asyncio.Protocol):
     @property
     def is_open(self) -> bool:
         """Whether a request may go out over it."""
-        return not self._is_closed and self.reply.is_reusable and not self._transport_now.is_closing()
+        return not self._is_closed and self.reply.is_reusable and not self._transport.is_closing()
 
     def ask(self, pieces: Sequence[bytes], *, to_head: bool) -> None:
         """Send a request."""
         self.reply.expect(to_head=to_head)
-        self._transport_now.writelines(pieces)
+        self._transport.writelines(pieces)
 
     async def head(self, patience: Seconds) -> None:
         """Wait for the head of the answer. Raises UpstreamUnreachable, UpstreamCut or UpstreamTimeout."""
         while not self.reply.status:
-            await self._wait(patience)
+            await self.more(patience)
 
     def take(self) -> bytes:
         """What has come of the body since the last time, b"" for nothing."""
@@ -99,22 +102,18 @@ class Link(asyncio.Protocol):
         self.reply.pieces = []
         if self._is_holding and not self._is_closed:
             self._is_holding = False
-            self._transport_now.resume_reading()
+            self._transport.resume_reading()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def more(self, patience: Seconds) -> None:
-        """Wait for something to take, or for the end. Raises UpstreamCut or UpstreamTimeout."""
-        if not self.reply.is_complete:
-            await self._wait(patience)
-
-    async def _wait(self, patience: Seconds) -> None:
+        """Wait for more to come of an answer that is not complete. Raises UpstreamCut or UpstreamTimeout."""
         if self._failure is not None:
             raise self._failure
         self._patience = patience
         self._deadlines.give(self, patience)
-        self._news = asyncio.get_running_loop().create_future()
+        self._news = news = self._loop.create_future()
         try:
-            await self._news
+            await news
         finally:
             self._news, self.deadline = None, NEVER
         if not self.reply.pieces:
@@ -127,7 +126,7 @@ class Link(asyncio.Protocol):
     def keep(self, idle: Seconds) -> bool:
         """Keep it for the next request. False when that cannot be: it is closed then."""
         reply = self.reply
-        sent_all = not self._is_closed and self._transport_now.get_write_buffer_size() == 0
+        sent_all = not self._is_closed and self._transport.get_write_buffer_size() == 0
         if self._is_holding or not (reply.is_complete and sent_all and self.is_open):
             self.close()
             return False
@@ -137,13 +136,7 @@ class Link(asyncio.Protocol):
     def close(self) -> None:
         """Close it at once; harmless when it is closed."""
         self._is_closed = True
-        if self._transport is not None:
-            self._transport.abort()
-
-    @property
-    def _transport_now(self) -> asyncio.Transport:
-        assert self._transport is not None, "used after it was connected"
-        return self._transport
+        self._transport.abort()
 
     def _fail(self, failure: KinferenceError) -> None:
         if self._failure is None:
