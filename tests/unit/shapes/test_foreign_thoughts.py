@@ -2,6 +2,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kinference.shapes.foreign_thoughts import without_foreign_thoughts
 from kinference.shapes.ir import Reasoning, Sealed
@@ -84,3 +86,31 @@ def test_e10_a_chat_goes_on_without_what_was_sealed_for_another() -> None:
     assert taken(said(thinking_blocks=[THOUGHT, sealed_block], name="n"), CHAT) == said(
         thinking_blocks=[THOUGHT], name="n"
     )
+
+
+IN_BASE64 = in_base64(SEAL)
+KEYS = st.sampled_from(
+    [
+        "messages",
+        "input",
+        "content",
+        "type",
+        "data",
+        "signature",
+        "encrypted_content",
+        "thinking_blocks",
+        "thoughtSignature",
+    ]
+)
+VALUES = st.recursive(
+    st.none() | st.sampled_from([1, SEAL, IN_BASE64, "", "thinking", "redacted_thinking", "reasoning", "a\ud83d"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=15,
+)
+
+
+@given(body=st.dictionaries(KEYS, VALUES, max_size=4), api=st.sampled_from(Api), at_provider=st.booleans())
+def test_whatever_a_body_is_it_stays_json_and_is_done_after_one_time(body: Any, api: Api, at_provider: bool) -> None:
+    once = without_foreign_thoughts(json.dumps(body).encode(), api, at_provider=at_provider)
+    again = without_foreign_thoughts(once, api, at_provider=at_provider)
+    assert json.loads(again) == json.loads(once)
