@@ -182,7 +182,7 @@ def pick_fields(result: PickResult) -> Iterator[tuple[str, str]]:
     """What travels beside the answer."""
     for name, left in ((LEFT_REQUESTS, result.requests), (LEFT_TOKENS, result.tokens)):
         if left is not None:
-            yield name, f"{left.limit} {max(left.remaining, 0)} {max(left.full_in, 0.0):.3f}"
+            yield name, f"{left.limit} {max(left.remaining, 0)} {max(0.0, left.full_in):.3f}"
 
 
 def _check_length(what: str, name: str, chars_max: int) -> None:
