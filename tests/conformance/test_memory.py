@@ -48,7 +48,7 @@ def desk_at(clock: JumpingClock, limits: PickerLimits = LIMITS) -> Desk:
 
 def resident_bytes() -> int:
     gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+    return resident_pages() * PAGE_BYTES
 
 
 def threads() -> int:
@@ -193,6 +193,33 @@ async def test_a_pull_that_is_cut_leaves_nothing_for_the_collector_which_may_be_
             assert tickets_in_memory() == 0
     finally:
         gc.enable()
+
+
+async def test_pulls_that_stall_over_sockets_give_their_memory_back_with_no_call_made() -> None:
+    setup = with_limits(HASTY, {"stalled_pull_ttl": 3.0, "body_ttl": 3.0, "buffer_max_bytes": 2**30})
+    gc.collect()
+    gc.disable()
+    try:
+        async with served(setup) as server, open_channel(server.target) as channel:
+            client = Client(channel, server.target, Issued())
+            body = chat("llama", "hello", 800_000)
+            async with raw_connection(server.target, window=100) as connection:
+                await client.push_and_pick(body)
+                before, peak = resident_pages(), 0
+                for _ in range(100):
+                    picked = await client.push_and_pick(body)
+                    stream = connection.call("PullBody")
+                    connection.send(stream, framed(encode({1: picked.response_id})), end=True)
+                    peak = max(peak, resident_pages())
+                assert (peak - before) * PAGE_BYTES > 40 * len(body), "nothing was held: this test proves nothing"
+                await server.wait_until_idle()
+                await server.wait_until(lambda: (resident_pages() - before) * PAGE_BYTES < 20 * len(body))
+    finally:
+        gc.enable()
+
+
+def resident_pages() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1])
 
 
 def tickets_in_memory() -> int:
