@@ -124,7 +124,7 @@ class Limits:
         metadata=about(
             "Bytes of requests on all ports that no handler has taken yet; from a quarter of it on clients are made to "
             "wait, from half of it on a connection with more than an even share has the HTTP/2 stream reset that "
-            "brings more."
+            "brings more. Not kept by `--wire grpcio`."
         ),
     )
 
