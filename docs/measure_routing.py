@@ -64,7 +64,7 @@ class Grid:
         return max(self.requests, self.requests_per_endpoint * fleet)
 
 
-FULL = Grid((4, 16, 64), (0.5, 0.8, 0.95, 1.1, 1.5), seeds=3, requests=1_200, requests_per_endpoint=50)
+FULL = Grid((4, 16, 64), (0.5, 0.8, 0.95, 1.1, 1.5), seeds=2, requests=1_200, requests_per_endpoint=50)
 QUICK = Grid((4, 16), (0.8, 0.95, 1.1, 1.5), seeds=1, requests=800, requests_per_endpoint=50)
 JUDGED = {
     "TTFT mean": COLUMNS[0],
