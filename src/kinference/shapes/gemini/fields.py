@@ -139,5 +139,7 @@ FIELDS: Final[Fields] = {
 
 
 def camel(members: Json) -> Json:
-    """The members under their names in camel case."""
+    """The members under their names in camel case; the very same where they are so already."""
+    if "_" not in "".join(members):
+        return members
     return {_SNAKE.sub(lambda match: match[1].upper(), name): value for name, value in members.items()}

@@ -115,12 +115,13 @@ class _Contents:
 
     def _blocks(self, part: Json, where: str) -> Iterator[Block]:
         """The block of a part, and before it what Google sealed; a thought that another signed is one with its seal."""
-        signature = string_of(part.get("thoughtSignature"), f"{where}.thoughtSignature")
-        if thought := unsealed(from_base64(signature), string_of(part.get("text"), f"{where}.text")):
-            yield thought
-            return
-        if signature:
-            yield Sealed(signature, Api.GEMINI)
+        if len(part) > 1 or "thoughtSignature" in part:
+            signature = string_of(part.get("thoughtSignature"), f"{where}.thoughtSignature")
+            if thought := unsealed(from_base64(signature), string_of(part.get("text"), f"{where}.text")):
+                yield thought
+                return
+            if signature:
+                yield Sealed(signature, Api.GEMINI)
         if (block := self._block(part, where)) is not None:
             yield block
 
