@@ -3,6 +3,7 @@
 Each turn's outcome depends on what came before it alone, so that a conversation that grows keeps its beginning.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -75,7 +76,8 @@ def answered(turns: Iterable[Turn]) -> Iterator[Turn]:
             open_calls = dict.fromkeys(block.id for block in turn.blocks if isinstance(block, ToolCall))
         elif turn.role is Role.USER and len(results) == len(turn.blocks) and _are_of(results, open_calls):
             yield turn  # others may follow, each in a turn of its own
-            open_calls = {call: None for call in open_calls if call not in {result.id for result in results}}
+            for result in results:
+                del open_calls[result.id]
         elif turn.role is Role.USER:
             yield replace(turn, blocks=tuple(_results_first(turn.blocks, open_calls)))
             open_calls = {}
@@ -172,7 +174,7 @@ def orphans(turns: Sequence[Turn]) -> Iterator[str]:
     """The ids that have to be mended: calls without a result, though the conversation went on, results without a call,
     and second results.
     """
-    open_calls: list[str] = []
+    open_calls = Counter[str]()
     for turn in turns:
         has_results, calls = False, list[str]()
         for block in turn.blocks:
@@ -180,10 +182,10 @@ def orphans(turns: Sequence[Turn]) -> Iterator[str]:
                 calls.append(block.id)
             elif type(block) is ToolResult:
                 has_results = True
-                if block.id in open_calls:
-                    open_calls.remove(block.id)
+                if open_calls[block.id]:
+                    open_calls[block.id] -= 1
                 else:
                     yield block.id
         if turn.role is Role.ASSISTANT or (turn.role is Role.USER and not has_results):
-            yield from open_calls
-            open_calls = calls
+            yield from open_calls.elements()
+            open_calls = Counter(calls)

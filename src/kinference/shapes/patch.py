@@ -4,6 +4,7 @@ survive, and with them every provider's and engine's prefix cache.
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -32,21 +33,28 @@ def replace_member(body: bytes, key: str, member: bytes) -> bytes:
 
 def without_member(body: bytes, key: str) -> bytes:
     """Leave out each member that has this key; the very same object when there is none. Raises BadBody."""
-    for one in reversed(list(_whole(body, key))):
-        start, end = one.start, one.end
-        if after := _COMMA.match(body, end):
+    pieces, cut = list[bytes](), len(body)
+    found = list(members(body))
+    for before, one in reversed(list(pairwise((Member("", 0, body.find(b"{") + 1), *found)))):
+        if one.key != key:
+            continue
+        start, end = _key_of(body, one), one.end
+        if after := _COMMA.match(body, end, cut):
             end = after.end()
         else:
-            start = len(body[:start].rstrip().removesuffix(b","))
-        body = body[:start] + body[end:]
-    return body
+            start = before.end + len(body[before.end : start].rstrip().removesuffix(b","))
+        pieces.append(body[end:cut])
+        cut = start
+    return b"".join((body[:cut], *reversed(pieces))) if pieces else body
 
 
 def _whole(body: bytes, key: str) -> Iterator[Member]:
     """Members with this key, and where each begins with it."""
-    for one in members(body):
-        if one.key == key:
-            yield Member(key, body.rindex(b'"', 0, body.rindex(b'"', 0, one.start)), one.end)
+    return (Member(key, _key_of(body, one), one.end) for one in members(body) if one.key == key)
+
+
+def _key_of(body: bytes, member: Member) -> int:
+    return body.rindex(b'"', 0, body.rindex(b'"', 0, member.start))
 
 
 def set_member(body: bytes, key: str, value: str) -> bytes:

@@ -4,7 +4,7 @@ What a subset leaves out is said in the schema's description, where the model st
 the client was to rely on it: of the answer, and of a tool that is strict.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -218,29 +218,42 @@ def _of_object(schema: Json) -> Json | None:
     alternatives = [(key, part) for key in _LISTS if key in schema for part in _members_of(schema, key)]
     if not alternatives:
         return schema if kind == "object" else {**schema, "type": "object"}
-    properties, required = _properties(schema), _required(schema)
-    for _, part in alternatives:
-        properties = {**_properties(part), **properties}
+    properties: Json = {}
+    for _, part in reversed(alternatives):
+        properties |= _properties(part)
+    properties |= _properties(schema)
+    required = _required(schema)
     for key in _LISTS:
         wanted = [_required(part) for of, part in alternatives if of == key]
-        required |= {
-            name: None
-            for names in wanted
-            for name in names
-            if key == "allOf" or all(name in others for others in wanted)
-        }
+        required |= _union(wanted) if key == "allOf" else _common(wanted)
     rest = {key: value for key, value in schema.items() if key not in _LISTS}
     return {**rest, "type": "object", "properties": properties} | ({"required": list(required)} if required else {})
 
 
 def _members_of(schema: Json, key: str) -> Iterator[Json]:
-    """The schemas under a keyword, looked up where they stand among the definitions."""
+    """The schemas under a keyword, looked up where they stand among the definitions, and each of those once: a few
+    bytes name it again, however long it is.
+    """
+    named: set[str] = set()
     for part in _dicts(schema.get(key)):
         if not isinstance(place := part.get("$ref"), str):
             yield part
-            continue
-        _, group, name = (*place.split("/"), "", "", "")[:3]
-        yield from _dicts([_object(schema.get(group)).get(name)])
+        elif place not in named:
+            named.add(place)
+            _, group, name = (*place.split("/", 3), "", "", "")[:3]
+            yield from _dicts([_object(schema.get(group)).get(name)])
+
+
+def _union(wanted: Iterable[dict[str, None]]) -> dict[str, None]:
+    return {name: None for names in wanted for name in names}
+
+
+def _common(wanted: Sequence[dict[str, None]]) -> dict[str, None]:
+    """What is in all of them, in the order of the first; in steps as many as they have names."""
+    common = wanted[0] if wanted else {}
+    for names in wanted[1:]:
+        common = {name: None for name in common if name in names}
+    return common
 
 
 def _dicts(value: object) -> Iterator[Json]:

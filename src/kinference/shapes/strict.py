@@ -47,7 +47,7 @@ def _is_exact(schema: Json) -> bool:
         schema.get("additionalProperties") is False
         and isinstance(required, list)
         and isinstance(properties, dict)
-        and all(name in required for name in properties)
+        and properties.keys() <= {name for name in required if isinstance(name, str)}
     )
 
 

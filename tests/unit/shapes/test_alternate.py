@@ -1,4 +1,5 @@
-from typing import Any
+from collections import Counter
+from typing import Any, ClassVar
 
 import pytest
 
@@ -103,3 +104,32 @@ def test_what_somebody_else_would_have_had_to_say_is_refused_and_not_lost(conten
     for destination in (CHAT, RESPONSES, MESSAGES, CONVERSE):
         with pytest.raises(BadBody):
             planned({"contents": [{"parts": [{"text": "hi"}]}, *contents]}, GEMINI, destination)
+
+
+class Looked(str):
+    """An id that counts how often one is looked at."""
+
+    __slots__ = ()
+    times: ClassVar[Counter[str]] = Counter()
+
+    def __eq__(self, other: object) -> bool:
+        self.times["eq"] += 1
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        self.times["hash"] += 1
+        return super().__hash__()
+
+
+def test_results_are_told_from_orphans_in_steps_as_many_as_there_are_calls() -> None:
+    many = 400
+    ids = [Looked(number) for number in range(many)]
+    calls = assistant(*(ToolCall(one, "f", "{}") for one in ids))
+    results = [ToolResult(one, (Text("r"),)) for one in reversed(ids)]
+    apart = (user(Text("a")), calls, *map(user, results))
+    together = (user(Text("a")), calls, user(*results))
+    for turns in (apart, together):
+        Looked.times.clear()
+        assert not list(orphans(turns))
+        assert len(list(answered(turns))) == len(turns)
+        assert Looked.times.total() < 20 * many

@@ -1,6 +1,7 @@
 """Splicing a value into a body."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -105,3 +106,41 @@ def test_a_member_is_given_whatever_there_was(body: bytes, given: bytes) -> None
 def test_a_member_is_left_out_with_its_comma(body: bytes, left: bytes) -> None:
     assert without_member(body, "x") == left
     assert without_member(left, "x") is left
+
+
+@pytest.mark.parametrize(
+    ("body", "shorter"),
+    [
+        (b'{"k":1,"k":2}', b"{}"),
+        (b'{"k":1 , "a":2,"k":3 , "k":4 }', b'{"a":2  }'),
+        (b'{ "k":1,"a":2,"\\u006b":3, "b":4}', b'{ "a":2,"b":4}'),
+    ],
+)
+def test_a_member_that_comes_again_goes_each_time(body: bytes, shorter: bytes) -> None:
+    assert without_member(body, "k") == shorter
+
+
+class Copied(bytes):
+    """Bytes that count how many of them are copied, also of what is made of them."""
+
+    copied = 0
+
+    def __getitem__(self, part: Any) -> Any:
+        found = super().__getitem__(part)
+        if isinstance(found, int):
+            return found
+        Copied.copied += len(found)
+        return Copied(found)
+
+    def __add__(self, other: Any) -> "Copied":
+        return Copied(super().__add__(other))
+
+
+@pytest.mark.parametrize("rest", [b'"rest":"%b"' % (b"r" * 10_000)])
+def test_a_body_is_copied_once_however_often_a_member_comes_again(rest: bytes) -> None:
+    again = b",".join([b'"k":[]'] * 1000)
+    for members in ((rest, again), (again, rest)):
+        Copied.copied = 0
+        body = Copied(b"{%b}" % b",".join(members))
+        assert without_member(body, "k") == b"{%b}" % rest
+        assert Copied.copied < 10 * len(body)

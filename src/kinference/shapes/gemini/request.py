@@ -1,5 +1,6 @@
 """A generateContent request read into the one representation."""
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
@@ -95,7 +96,7 @@ class _Contents:
     """The conversation. Calls without an id get one from where they stand; their results find it by name and order."""
 
     def __init__(self) -> None:
-        self._open: dict[str, list[str]] = {}  # ids of calls to be answered, by name
+        self._open: dict[str, OrderedDict[str, None]] = {}  # ids of calls to be answered, by name
 
     def turns(self, contents: object) -> Iterator[Turn]:
         found = _list(contents, "contents")
@@ -148,16 +149,15 @@ class _Contents:
         name = string_of(call.get("name"), f"{where}.functionCall.name")
         digest = blake2b(where.encode(), digest_size=8).hexdigest()
         call_id = string_of(call.get("id"), f"{where}.functionCall.id") or f"call_{digest}"
-        self._open.setdefault(name, []).append(call_id)
+        self._open.setdefault(name, OrderedDict())[call_id] = None
         arguments = dumps(object_of(call.get("args") or {}, f"{where}.functionCall.args")).decode()
         return ToolCall(call_id, name, arguments)
 
     def _result(self, result: Json, where: str) -> ToolResult:
         name = string_of(result.get("name"), f"{where}.functionResponse.name")
-        waiting = self._open.get(name) or [name]
-        call_id = string_of(result.get("id"), f"{where}.functionResponse.id") or waiting[0]
-        if call_id in waiting:
-            waiting.remove(call_id)
+        waiting: dict[str, None] = self._open.get(name, {})
+        call_id = string_of(result.get("id"), f"{where}.functionResponse.id") or next(iter(waiting), name)
+        waiting.pop(call_id, None)
         response = object_of(result.get("response") or {}, f"{where}.functionResponse.response")
         value = next(iter(response.values())) if len(response) == 1 and not _TOLD.isdisjoint(response) else response
         text = value if isinstance(value, str) else dumps(value).decode()
