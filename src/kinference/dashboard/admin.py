@@ -2,13 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import parse_qs
 
 import msgspec
 
+from kinference.dashboard.changes import asked
 from kinference.dashboard.control import PROVIDERS, ROUTES, ControlApi
 from kinference.dashboard.endpoints import ENDPOINTS, EndpointsApi
 from kinference.dashboard.page import Page
+from kinference.errors import InvalidArgument
 from kinference.observe.metrics import Metrics
 from kinference.vocabulary import Role
 from kinference.wire.access import Access, Denied, Unauthenticated
@@ -156,7 +157,10 @@ async def _refuse(exchange: Exchange, status: int, code: str, error: Exception, 
 
 def _limit(query: str) -> int | None:
     """How many decisions a query asks for; None when it asks for nonsense."""
-    values = parse_qs(query, max_num_fields=16).get("limit")
+    try:
+        values = asked(query).get("limit")
+    except InvalidArgument:
+        return None
     if not values:
         return DECISIONS_SHOWN
     text = values[-1]

@@ -1,10 +1,10 @@
 """What requests have in common that change something: who may send them, their body, and how a refusal is told."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
@@ -15,6 +15,7 @@ from kinference.wire.exchange import Exchange, header, respond
 
 BODY_BYTES_MAX = 1024 * 1024
 ACTOR_CHARS_MAX = 128
+QUERY_FIELDS_MAX = 16
 _JSON = b"application/json"
 
 STATUS: Mapping[type[KinferenceError], tuple[int, str]] = {
@@ -43,7 +44,7 @@ class Request:
 async def answer(exchange: Exchange, asker: str, work: Callable[[Request], Awaitable[object]]) -> None:
     """Answer with the JSON of what the work comes to, refusals too. `asker` is who showed a token, "" for nobody."""
     try:
-        _refuse_strangers(exchange)
+        _refuse_strangers(exchange, asker)
         status, told = 200, await work(Request(exchange, _actor(exchange, asker)))
     except KinferenceError as error:
         if type(error) not in STATUS:
@@ -68,6 +69,14 @@ async def body(exchange: Exchange, kind: type[Asked]) -> Asked:
         raise InvalidArgument(f"the body is not understood: {error}") from None
 
 
+def asked(query: str) -> Mapping[str, Sequence[str]]:
+    """The fields of a query, each with its values. Raises InvalidArgument for more than anything here has."""
+    try:
+        return parse_qs(query, max_num_fields=QUERY_FIELDS_MAX)
+    except ValueError:
+        raise InvalidArgument(f"the query has more than {QUERY_FIELDS_MAX} fields") from None
+
+
 def _refusal(error: KinferenceError) -> tuple[int, object]:
     status, code = STATUS[type(error)]
     if isinstance(error, StoreFailed):
@@ -75,18 +84,28 @@ def _refusal(error: KinferenceError) -> tuple[int, object]:
     return status, {"error": {"code": code, "message": str(error)}}
 
 
-def _refuse_strangers(exchange: Exchange) -> None:
-    """A web page that somebody looks at on this machine can send requests here; it cannot hide where it is from."""
+def _refuse_strangers(exchange: Exchange, asker: str) -> None:
+    """A web page that somebody looks at on this machine can send requests here; it cannot hide where it is from. One
+    of this port's own, wherever that is, may if it shows a credential: no page of another name has one to show.
+    """
     origin = header(exchange.headers, b"origin")
-    if origin is not None and not _is_loopback(urlsplit(origin.decode("latin-1")).hostname or ""):
+    if origin is None:
+        return
+    own = (header(exchange.headers, b"host") or b"").decode("latin-1").lower()
+    page = origin.decode("latin-1").lower().partition("://")[2]
+    if asker and page and page == own:
+        return
+    if not _is_loopback(page):
         raise InvalidArgument("requests of web pages from elsewhere are refused")
-    host = (header(exchange.headers, b"host") or b"").decode("latin-1")
-    if origin is not None and not _is_loopback(urlsplit(f"//{host}").hostname or ""):
+    if not _is_loopback(own):
         raise InvalidArgument("requests of web pages under another name of this machine are refused")
 
 
-def _is_loopback(host: str) -> bool:
-    return HostPort(host, 0).is_loopback
+def _is_loopback(authority: str) -> bool:
+    try:
+        return HostPort(urlsplit(f"//{authority}").hostname or "", 0).is_loopback
+    except ValueError:  # brackets that hold no address
+        return False
 
 
 def _actor(exchange: Exchange, asker: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 
 import msgspec
 
@@ -13,7 +13,7 @@ from kinference.control.registry import ProviderChange, Registry, redacted
 from kinference.control.routes import RouteRequest, Routes
 from kinference.control.scope import Scope
 from kinference.control.verify import ValidatedEndpoint
-from kinference.dashboard.changes import Request, answer, body
+from kinference.dashboard.changes import Request, answer, asked, body
 from kinference.errors import InvalidArgument
 from kinference.wire.exchange import Exchange
 
@@ -153,10 +153,10 @@ def _route(route: Route) -> dict[str, object]:
 
 def _scope(request: Request) -> Scope:
     """Whose route is meant: `?workspace=W&sandbox=S`, each of them optional."""
-    asked = parse_qs(request.exchange.query, max_num_fields=16)
-    if not asked.keys() <= {"workspace", "sandbox"}:
+    fields = asked(request.exchange.query)
+    if not fields.keys() <= {"workspace", "sandbox"}:
         raise InvalidArgument("the query may name a workspace and a sandbox, nothing else")
-    return Scope(asked.get("workspace", [DEFAULT_WORKSPACE])[-1], asked.get("sandbox", [""])[-1])
+    return Scope(fields.get("workspace", [DEFAULT_WORKSPACE])[-1], fields.get("sandbox", [""])[-1])
 
 
 def _endpoints(validated: ValidatedEndpoint | None) -> Sequence[Mapping[str, str]]:

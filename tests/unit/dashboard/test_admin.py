@@ -108,7 +108,9 @@ async def test_decisions_are_as_many_as_asked(query: str, shown: int) -> None:
     assert len(msgspec.json.decode((await ask("/api/v1/decisions", query)).sent)["decisions"]) == shown
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=-1", "limit=x", "limit=9999999", "limit=%D9%A3"])
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=-1", "limit=x", "limit=9999999", "limit=%D9%A3", "&".join(["limit=3"] * 17)]
+)
 async def test_a_senseless_limit_is_refused_with_an_example(query: str) -> None:
     answer = await ask("/api/v1/decisions", query)
     assert answer.status == 400
