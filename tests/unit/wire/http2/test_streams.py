@@ -60,8 +60,27 @@ def test_ends_are_remembered_up_to_a_bound() -> None:
         stream = Stream(stream_id, 0, 0)
         streams.open(stream)
         streams.advance(stream, Event.WE_RESET)
-    assert streams.state_of(1) is State.FORGOTTEN
+    assert {streams.state_of(stream_id) for stream_id in ids[:REMEMBERED_MAX]} == {State.FORGOTTEN}
     assert {streams.state_of(stream_id) for stream_id in ids[-REMEMBERED_MAX:]} == {State.RESET_BY_US}
+
+
+def test_the_end_of_a_stream_that_lived_long_is_remembered_too() -> None:
+    streams, first = opened()
+    for number in range(1, 2 * REMEMBERED_MAX):
+        stream = Stream(2 * number + 1, 0, 0)
+        streams.open(stream)
+        streams.advance(stream, Event.PEER_RESETS)
+    streams.advance(first, Event.WE_RESET)
+    assert streams.state_of(1) is State.RESET_BY_US
+    assert streams.state_of(2 * REMEMBERED_MAX + 1) is State.FORGOTTEN
+    assert streams.state_of(4 * REMEMBERED_MAX - 1) is State.RESET_BY_PEER
+
+
+def test_the_largest_id_is_remembered() -> None:
+    streams, stream = opened(2**31 - 1)
+    streams.advance(stream, Event.WE_RESET)
+    assert streams.state_of(2**31 - 1) is State.RESET_BY_US
+    assert streams.state_of(2**31 - 3) is State.FORGOTTEN
 
 
 def test_a_verdict_is_told_as_what_it_is() -> None:
