@@ -48,6 +48,7 @@ TTFT_MAX_MS = 3_600_000
 """A report beyond this says nothing about the destination."""
 OnDispatch: TypeAlias = Callable[[SentPrompt, bytes, str], None]
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
+_RECLAIMED = ("body", "unpulled", "pull", "ticket", "stalled_pull")
 
 
 class Desk:
@@ -69,6 +70,8 @@ class Desk:
         self._history = FlowHistory(limits.decisions_max)
         self.is_draining = False
         self._dispatched: OnDispatch | None = None
+        for what in _RECLAIMED:  # shown from the start, so that the first of them is seen to come
+            metrics.count(EXPIRED, what, amount=0)
 
     # --- pushing ---------------------------------------------------------------------------------
 

@@ -53,6 +53,7 @@ class HeldPicks:
         self._admission, self._metrics = admission, metrics
         self._held: dict[int, HeldPick[Any]] = {}
         self.announce: Callable[[Seconds], None] = _tell_nobody
+        self.publish()
 
     def __len__(self) -> int:
         return len(self._held)

@@ -22,7 +22,7 @@ from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
 from kinference.ports import Clock, FinalTokenReport, FirstTokenReport, PickArguments, PickResult, Placed
 from kinference.shapes.translate import WayBack
-from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
+from kinference.vocabulary import AbortReason, Api, Outcome, QosClass, StreamUsage
 
 Advance = Callable[[float], None]
 
@@ -401,6 +401,15 @@ def test_g12_tokens_used_beyond_the_limit_refuse_the_next_and_say_for_how_long(d
     assert refused.retry_after > 250 / 500 * 60
     assert refused.tokens is not None
     assert refused.tokens.remaining == 0
+
+
+@pytest.mark.usefixtures("desk")
+def test_what_may_be_reclaimed_or_wait_is_shown_before_any_has_been(metrics: Metrics) -> None:
+    page = metrics.exposition().decode()
+    for what in ("body", "unpulled", "pull", "ticket", "stalled_pull"):
+        assert f'kinference_picker_expired_total{{what="{what}"}} 0.0' in page
+    for qos in QosClass:
+        assert f'kinference_admission_waiting{{class="{qos.name.lower()}"}} 0.0' in page
 
 
 def test_refusals_and_money_are_counted_by_tenant(desk: Desk, router: Router, metrics: Metrics, fleet: Fleet) -> None:

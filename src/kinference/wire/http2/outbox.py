@@ -43,8 +43,10 @@ class Outbox:
 
     def take(self) -> bytes:
         """What is to be written now."""
-        output, self._output, self._size = self._output, [], 0
-        return b"".join(output)
+        output = b"".join(self._output)
+        self._output.clear()
+        self._size = 0
+        return output
 
     def write(self, frames: bytes) -> None:
         """Frames that no window holds back."""

@@ -71,7 +71,10 @@ class FrameReader:
         self._held += len(data)
         if self._held >= self._wanted:
             rest = self._read(data if len(self._pieces) == 1 else b"".join(self._pieces))
-            self._pieces, self._held = ([rest] if rest else []), len(rest)
+            self._pieces.clear()
+            if rest:
+                self._pieces.append(rest)
+            self._held = len(rest)
 
     def _read(self, buffer: bytes) -> bytes:
         """Read all frames that are there whole. Returns what is left."""
