@@ -55,6 +55,23 @@ def test_official_clients_stream_through_serve_without_a_file(tmp_path: Path, wi
                 assert stream.get_final_message().usage.output_tokens == 5
 
 
+def test_what_was_refused_is_made_again_from_what_the_admin_port_tells(tmp_path: Path) -> None:
+    with engine("--speed", "50") as url:
+        file = tmp_path / "kinference.yaml"
+        backend = "{name: far, api: openai_chat, base_url: 'http://127.0.0.1:9', models: {best: b}}"
+        file.write_text(f"pools: [{{name: p, endpoints: ['{url}']}}]\nbackends: [{backend}]\nrouting: {{record: 9}}\n")
+        with serve(tmp_path, "--config", str(file)) as served:
+            eventually(lambda: get(f"{served.admin_url}/readyz")[0] == 200)
+            client = OpenAI(base_url=f"{served.gateway_url}/v1", api_key="anything", max_retries=0)
+            with client, pytest.raises(NotFoundError):
+                chat(client, model="nope")
+            status, told = get(f"{served.admin_url}/api/v1/refusals")
+    assert status == 200
+    (tmp_path / "refusals.json").write_text(told)
+    code, output = run("explain", "--recording", str(tmp_path / "refusals.json"))
+    assert (code, "1 of 1 decisions" in output) == (0, True)
+
+
 def test_the_admin_port_accounts_for_what_was_served(tmp_path: Path) -> None:
     with engine("--speed", "50") as url, serve(tmp_path, "--engine", url) as served:
         eventually(lambda: get(f"{served.admin_url}/readyz")[0] == 200)

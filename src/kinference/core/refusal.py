@@ -5,6 +5,7 @@ the destinations. Refusals at a tenant's own limits are not among them: they are
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import ceil
 
 import msgspec
@@ -125,7 +126,7 @@ def record_refusal(request: Request, decision: Decision, roster: Roster, rules: 
         targets=rules.targets,
         is_pool_served=request.pool in roster.pools(),
         endpoints=tuple(_endpoint(one, one.endpoint, names) for one in roster.endpoints if one.endpoint is not None),
-        backends=tuple(RefusedBackend(one.backend, _circuit(one)) for one in backends if one.backend is not None),
+        backends=tuple(_backend(one, one.backend) for one in backends if one.backend is not None),
         traits=tuple(
             RecordedTraits(name, traits.bytes_per_token, traits.output_tokens)
             for name in sorted(served)
@@ -145,6 +146,11 @@ def _endpoint(destination: Destination, endpoint: Endpoint, names: Iterable[str]
         max_model_tokens=endpoint.max_model_tokens,
         circuit=_circuit(destination),
     )
+
+
+def _backend(destination: Destination, spec: BackendSpec) -> RefusedBackend:
+    """No filter reads the revision, which is reckoned from a credential."""
+    return RefusedBackend(replace(spec, revision=""), _circuit(destination))
 
 
 def _circuit(destination: Destination) -> RecordedCircuit:

@@ -142,7 +142,10 @@ class Admin:
         await self._json(exchange, {name: source(limit)})
 
     async def _json(self, exchange: Exchange, value: object) -> None:
-        await respond(exchange, 200, msgspec.json.encode(value) + b"\n", _JSON)
+        content = msgspec.json.encode(
+            value, enc_hook=dict
+        )  # a configuration's mappings are of a kind that JSON has not
+        await respond(exchange, 200, content + b"\n", _JSON)
 
 
 def _roles(path: str) -> tuple[Role, ...]:

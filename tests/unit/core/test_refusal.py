@@ -5,7 +5,7 @@ from random import Random
 import msgspec
 
 from kinference.core.candidates import Options
-from kinference.core.fleet import EndpointSpec, Fleet
+from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
 from kinference.core.health import Circuit
 from kinference.core.limits import Limits
 from kinference.core.pick import Router
@@ -41,6 +41,16 @@ def test_of_the_request_there_are_no_prompt_no_session_and_no_salt() -> None:
     assert b"secret" not in encoded
     assert b"salty" not in encoded
     assert msgspec.json.decode(encoded, type=Refusal) == refusal
+
+
+def test_of_a_backend_there_is_nothing_that_was_reckoned_from_its_credential() -> None:
+    fleet = Fleet()
+    fleet.set_backends([BackendSpec(ObjectRef("default", "far"), Api.OPENAI_CHAT, {"x": "y"}, revision="0dd5")])
+    router = Router(fleet, RoutingRules(), Random(1))
+    router.refusals.resize(1)
+    router.decide(CHAT, 0.0)
+    (refusal,) = router.refusals.newest(1)
+    assert [(one.spec.models, one.spec.revision) for one in refusal.backends] == [({"x": "y"}, "")]
 
 
 def test_of_the_models_there_are_only_those_that_were_asked_for() -> None:

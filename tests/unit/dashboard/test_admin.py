@@ -1,4 +1,5 @@
 from collections.abc import AsyncIterator, Sequence
+from types import MappingProxyType
 
 import msgspec
 import pytest
@@ -56,7 +57,7 @@ def admin(unready: str | None = None, access: Access | None = None) -> Admin:
             metrics=metrics,
             endpoints=lambda: [{"address": "127.0.0.1:8000", "ready": True}],
             recordings=lambda limit: [{"r": n} for n in range(limit)][:10],
-            refusals=lambda limit: [{"f": n} for n in range(limit)][:10],
+            refusals=lambda limit: [MappingProxyType({"f": n}) for n in range(limit)][:10],
             decisions=lambda limit: [{"n": n} for n in range(limit)][:100],
             tenants=lambda: [{"tenant": "acme"}],
             waiting=lambda: [{"longest_s": 2.0}],
