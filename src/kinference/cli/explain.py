@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from kinference.cli.arguments import Verbs
 from kinference.config.env import process_environment
@@ -174,7 +174,8 @@ def _state(path: Path) -> tuple[EndpointState, ...]:
 
 def _weighed(explanation: Explanation) -> Table:
     terms = [name for name, _ in explanation.candidates[0].terms] if explanation.candidates else []
-    table = Table("", "destination", "cached", *terms, "total ms", box=SIMPLE)
+    destination = Column("destination", overflow="fold")  # whose ends tell them apart
+    table = Table("", destination, "cached", *terms, "total ms", box=SIMPLE)
     for one in explanation.candidates:
         mark = "picked" if one.destination == explanation.pick else ""
         mark = "next" if one.destination == explanation.runner_up else mark

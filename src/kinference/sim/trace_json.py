@@ -8,10 +8,13 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from kinference.errors import ConfigError
+from kinference.ids import Seconds
 from kinference.sim.cluster.job import BLOCK_TOKENS, Arrival
 from kinference.sim.kv_cache import BlockHash
 
 TOKENS_MAX = 2_000_000
+TIME_MAX: Seconds = 1e12
+"""From 1970 or from the trace's beginning: more than any clock tells, and differences of it are still milliseconds."""
 NAME_MAX = 1 << 63
 """Names from here on are for blocks that the trace does not name."""
 
@@ -40,7 +43,9 @@ def json_arrivals(name: str, head: tuple[int, bytes], rest: Iterator[tuple[int, 
             read = decoder.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
             raise ConfigError(place, f"is no line of a trace: {error}") from None
-        at = _told(place, "timestamp", read.timestamp, read.created_time)
+        at = _told(place, "timestamp", read.timestamp, read.created_time) / 1e3
+        if abs(at) > TIME_MAX:
+            raise ConfigError(place, f"times go up to {TIME_MAX:.0e} seconds")
         prompt_tokens = _count(place, _told(place, "input_length", read.input_length, read.input_tokens))
         answer_tokens = _count(place, _told(place, "output_length", read.output_length, read.output_tokens))
         if not prompt_tokens:
@@ -49,7 +54,7 @@ def json_arrivals(name: str, head: tuple[int, bytes], rest: Iterator[tuple[int, 
             blocks = unnamed_blocks(prompt_tokens, unnamed)
         else:
             blocks = _named(place, read.hash_ids[: prompt_tokens // BLOCK_TOKENS])
-        yield Arrival(at / 1e3, prompt_tokens, max(1, answer_tokens), blocks)
+        yield Arrival(at, prompt_tokens, max(1, answer_tokens), blocks)
 
 
 def fresh_names() -> Iterator[int]:

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from math import isfinite
 
 from kinference.errors import ConfigError
 from kinference.ids import Seconds
 from kinference.sim.cluster.job import Arrival
-from kinference.sim.trace_json import TOKENS_MAX, fresh_names, unnamed_blocks
+from kinference.sim.trace_json import TIME_MAX, TOKENS_MAX, fresh_names, unnamed_blocks
 
 TIME = ("timestamp",)
 PROMPT = ("contexttokens", "request tokens")
@@ -103,6 +102,6 @@ def _time(place: _Place, text: str) -> Seconds:
         except ValueError:
             raise place.wrong("has no time: seconds, or a date as in 2023-11-16 18:17:03.9799600") from None
         seconds = (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
-    if not isfinite(seconds):
-        raise place.wrong("has no time: it is not finite")
+    if not abs(seconds) <= TIME_MAX:  # neither is what is no number
+        raise place.wrong(f"has no time: times go up to {TIME_MAX:.0e} seconds")
     return seconds

@@ -39,6 +39,18 @@ def test_the_table_shows_every_candidate_and_the_pick(flags: list[str], capsys: 
         assert text in shown
 
 
+def test_names_that_differ_at_their_ends_are_told_apart(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hosts = [f"inference-engine-{number}.of.a.long.name.example" for number in (1, 2)]
+    urls = ", ".join(f"'http://{host}:800{number}'" for number, host in enumerate(hosts))
+    (tmp_path / "config.yaml").write_text(f"pools: [{{name: p, endpoints: [{urls}]}}]")
+    assert main(flags) == 0
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    assert (shown.count("8000"), shown.count("8001")) == (1, 1)
+
+
 def test_a_state_that_leaves_nobody_is_refused_with_the_reason(
     flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

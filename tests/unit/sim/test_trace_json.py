@@ -53,6 +53,8 @@ def test_names_may_be_words() -> None:
         (b'{"timestamp": 1e999, "input_length": 1, "output_length": 7}', "is no line of a trace"),
         (b'{"extra": ' + b"[" * 100_000 + b"}", "is no line of a trace"),
         (b'{"input_length": 1, "output_length": 7}', "has no timestamp"),
+        (b'{"timestamp": -1e300, "input_length": 1, "output_length": 7}', "times go up to"),
+        (b'{"timestamp": 1.1e15, "input_length": 1, "output_length": 7}', "times go up to"),
         (b'{"timestamp": 1, "output_length": 7}', "has no input_length"),
         (b'{"timestamp": 1, "input_length": 0, "output_length": 7}', "lengths go from 1"),
         (b'{"timestamp": 1, "input_length": 1.5, "output_length": 7}', "lengths go from 1"),

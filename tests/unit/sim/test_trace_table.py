@@ -61,6 +61,8 @@ def test_no_two_prompts_are_alike_for_nothing_tells_that_they_are() -> None:
         (b"soon,1,1", "has no time"),
         (b"nan,1,1", "has no time"),
         (b"inf,1,1", "has no time"),
+        (b"-1e308,1,1", "has no time"),
+        (b"1.1e12,1,1", "has no time"),
         (b"\xff,1,1", "is not UTF-8"),
         (b'"0,1,1', "is no row of a table"),
         (b'0,1,1,"' + b"x" * 200_000 + b'"', "is no row of a table"),
