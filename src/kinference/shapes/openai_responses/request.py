@@ -1,6 +1,7 @@
 """A Responses request read into the one representation."""
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from kinference.shapes import media
 from kinference.shapes.extras import extras
@@ -84,16 +85,11 @@ def _turns(value: object) -> Iterator[Turn]:
 
 def _joined(turns: Iterable[Turn]) -> Iterator[Turn]:
     """What the assistant said, thought and called in one go is one turn."""
-    last: Turn | None = None
-    for turn in turns:
-        if last is not None and last.role is turn.role is Role.ASSISTANT:
-            last = Turn(Role.ASSISTANT, (*last.blocks, *turn.blocks))
-            continue
-        if last is not None:
-            yield last
-        last = turn
-    if last is not None:
-        yield last
+    for role, group in groupby(turns, key=lambda turn: turn.role):
+        if role is Role.ASSISTANT:
+            yield Turn(role, tuple(block for turn in group for block in turn.blocks))
+        else:
+            yield from group
 
 
 def _turn(item: Json, where: str) -> Turn:

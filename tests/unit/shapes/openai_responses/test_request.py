@@ -32,6 +32,13 @@ def test_a_string_is_the_users() -> None:
     assert (request.system, request.turns) == ((Text("s"),), (Turn(Role.USER, (Text("hi"),)),))
 
 
+def test_what_the_assistant_did_in_one_go_is_joined_in_one_pass() -> None:
+    """Joined item by item, this takes longer than pytest lets it."""
+    done = [{"type": "reasoning", "encrypted_content": "e"}] * 200_000
+    (turn,) = parse(done).turns
+    assert (turn.role, len(turn.blocks)) == (Role.ASSISTANT, len(done))
+
+
 def test_items_in_order() -> None:
     turns = parse(
         [
