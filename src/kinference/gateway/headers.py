@@ -50,8 +50,8 @@ def _own(request_id: str) -> Headers:
 def to_engine(received: Headers, request_id: str) -> Headers:
     """Everything an engine of ours may see: all but hop-by-hop fields, credentials and cookies."""
     never = _NEVER_TO_ENGINES
-    if (named := header(received, b"connection")) is not None:
-        never = never.union(token.strip().lower() for token in named.split(b","))
+    if named := [value for name, value in received if name == b"connection"]:
+        never = never.union(token.strip().lower() for token in b",".join(named).split(b","))
     kept = [field for field in received if field[0] not in never and not field[0].startswith(_NEVER_PREFIXES)]
     return (*kept, *_own(request_id))
 

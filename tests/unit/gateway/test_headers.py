@@ -15,6 +15,8 @@ CLIENT: Headers = (
     (b"cookie", b"session=1"),
     (b"connection", b"keep-alive, X-Private"),
     (b"x-private", b"1"),
+    (b"connection", b"x-second"),
+    (b"x-second", b"2"),
     (b"keep-alive", b"5"),
     (b"te", b"trailers"),
     (b"transfer-encoding", b"chunked"),
