@@ -1,11 +1,11 @@
 """Ids that name live state: random, so that nobody guesses one, and never 0, which means "no id"."""
 
+from array import array
 from collections.abc import Container
 from random import Random, SystemRandom
-from struct import Struct
 
 _ID_BITS = 64
-_BATCH = Struct("64Q")
+_BATCH_BYTES = 64 * _ID_BITS // 8
 
 
 class IdSource(SystemRandom):
@@ -13,14 +13,14 @@ class IdSource(SystemRandom):
 
     def __init__(self) -> None:
         super().__init__()
-        self._drawn: list[int] = []
+        self._drawn = array("Q")
 
     def getrandbits(self, k: int, /) -> int:
         """So many random bits, each given once."""
         if k != _ID_BITS:
             return super().getrandbits(k)
         if not self._drawn:
-            self._drawn += _BATCH.unpack(super().randbytes(_BATCH.size))
+            self._drawn.frombytes(super().randbytes(_BATCH_BYTES))
         return self._drawn.pop()
 
 
