@@ -33,13 +33,17 @@ class AiohttpServer:
         self._library: web.Server | None = None
         self._in_flight: set[asyncio.Task[None]] = set()
         self._draining = False
+        self._closed = False
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the bound port, which matters for port 0. Raises OSError when the port is taken."""
         loop = asyncio.get_running_loop()
         library = web.Server(self._serve, handler_cancellation=True)
         listener = await loop.create_server(
-            lambda: _Connection(library, loop, self._clock, self._options), host, port, backlog=self._options.backlog
+            lambda: _Connection(library, loop, self._clock, self._options, self._closed_now),
+            host,
+            port,
+            backlog=self._options.backlog,
         )
         self._library, self._listener = library, listener
         bound: int = listener.sockets[0].getsockname()[1]
@@ -60,10 +64,11 @@ class AiohttpServer:
         self._draining = True
         if self._listener is not None:
             self._listener.close()
-        for work in self._in_flight:
-            work.cancel()
-        if self._in_flight:
-            await asyncio.wait(self._in_flight)
+        while self._in_flight:
+            for work in self._in_flight:
+                work.cancel()
+            await asyncio.wait(self._in_flight, timeout=_CANCELLED_GRACE)
+        self._closed = True
         if self._library is not None:
             self._library.pre_shutdown()
             await self._library.shutdown(_CANCELLED_GRACE)
@@ -91,6 +96,9 @@ class AiohttpServer:
 
     def _draining_now(self) -> bool:
         return self._draining
+
+    def _closed_now(self) -> bool:
+        return self._closed
 
     async def _handle(self, exchange: "_AiohttpExchange") -> None:
         try:
@@ -133,10 +141,15 @@ async def _give_up(exchange: "_AiohttpExchange", status: int) -> None:
 class _Connection(web.RequestHandler):
     """aiohttp's connection, which also notes when a request's first byte came, and stays quiet about bad ones."""
 
-    __slots__ = ("_clock", "first_byte_at")
+    __slots__ = ("_clock", "_is_closed", "first_byte_at")
 
     def __init__(
-        self, library: web.Server, loop: asyncio.AbstractEventLoop, clock: Clock, options: HttpServerOptions
+        self,
+        library: web.Server,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        options: HttpServerOptions,
+        is_closed: Callable[[], bool],
     ) -> None:
         super().__init__(
             library,
@@ -148,8 +161,13 @@ class _Connection(web.RequestHandler):
             max_headers=options.fields_max,
             auto_decompress=False,
         )
-        self._clock = clock
+        self._clock, self._is_closed = clock, is_closed
         self.first_byte_at: Seconds | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if self._is_closed():  # the system had accepted it before the listener was closed
+            self.force_close()
 
     def data_received(self, data: bytes) -> None:
         if self.first_byte_at is None:

@@ -68,6 +68,7 @@ class GrpcServer:
                 await self._host.idle.wait()
         if self._listener is not None:
             self._listener.close()
+        self._host.is_closed = True  # a connection may still come that the system had accepted before
         for session in tuple(self._host.sessions):
             session.close()
         await self._host.idle.wait()

@@ -77,6 +77,7 @@ class Host:
         self.methods, self.limits = methods, limits
         self.sessions: Connections[GrpcSession] = Connections(limits.connections_max, limits.connections_per_peer_max)
         self.is_draining = False
+        self.is_closed = False
         self.idle = asyncio.Event()
         self.idle.set()
         self._running = 0
@@ -116,7 +117,11 @@ class GrpcSession(Http2Session[CallHead]):
 
     def _admits(self, transport: asyncio.Transport) -> bool:
         tls, peer = transport.get_extra_info("ssl_object"), peer_of(transport)
-        if not self._host.sessions.has_room(peer) or (tls and tls.selected_alpn_protocol() != "h2"):
+        if (
+            self._host.is_closed
+            or not self._host.sessions.has_room(peer)
+            or (tls and tls.selected_alpn_protocol() != "h2")
+        ):
             return False
         self._host.sessions.add(self, peer)
         return True

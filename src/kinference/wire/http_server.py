@@ -80,6 +80,7 @@ class OwnHttpServer:
             for work in site.handlers:
                 work.cancel()
             await asyncio.wait(site.handlers, timeout=_CANCEL_AGAIN)
+        site.is_closed = True
         for connection in tuple(site.connections):
             connection.close()
         await site.wait_empty(_LAST_WORDS)

@@ -24,6 +24,9 @@ class Opening(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has no such base class
+        if self._site.is_closed:
+            self._transport.abort()
+            return
         tls = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() == "h2":
             self._speak_http2(self._transport)

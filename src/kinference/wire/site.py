@@ -63,6 +63,8 @@ class Site:
     handlers: set[asyncio.Task[None]] = field(default_factory=set)
     date: answers.DateLine = field(default_factory=answers.DateLine)
     is_draining: bool = False
+    is_closed: bool = False
+    """Whether every connection has been ended. One may still come that the system had accepted before."""
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the last connection has gone while draining."""
 
