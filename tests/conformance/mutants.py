@@ -214,6 +214,17 @@ def takes_every_pool_for_one(patch: MonkeyPatch) -> None:
     patch.setattr(convert, "pick_arguments", pick_arguments)
 
 
+def knows_no_later_reason(patch: MonkeyPatch) -> None:
+    right = convert.abort_arguments
+
+    def abort_arguments(message: bytes | None) -> tuple[ResponseId, AbortReason, str]:
+        if pb.AbortRequest.FromString(message or b"").reason not in set(map(int, AbortReason)):
+            raise InvalidArgument("unknown value")
+        return right(message)
+
+    patch.setattr(convert, "abort_arguments", abort_arguments)
+
+
 def knows_no_later_class(patch: MonkeyPatch) -> None:
     right = convert.pick_arguments
 
@@ -443,7 +454,7 @@ MUTANTS = (
     Mutant("a pool without a name is a pool", "pick.a-pool-without-a-name-is-no-pool", takes_every_pool_for_one),
     Mutant("an unknown pool is any pool", "pick.a-pool-that-is-not-served-has-no-workers", changes_arguments(lambda arguments: structs.replace(arguments, pool=None))),
     Mutant("an unknown class is refused", "pick.an-unknown-class-is-tolerated", knows_no_later_class),
-    Mutant("an unknown reason is refused", "abort.the-first-abort-releases-and-no-other-does", knows_no_later_class),
+    Mutant("an unknown reason is refused", "abort.the-first-abort-releases-and-no-other-does", knows_no_later_reason),
     Mutant("a refused body stays", "budget.a-refused-pick-gives-its-bytes-back-at-once", keeps_what_it_refused),
     Mutant("NO_WORKERS keeps the body", "budget.a-pick-without-workers-gives-its-bytes-back-at-once", keeps_what_it_refused),
     Mutant("pulled bytes stay", "budget.a-pull-gives-its-bytes-back", ignores(Account, "release")),
