@@ -133,12 +133,12 @@ class Interference:
 
     Our prefill stalls each request that decodes there: `weight` of a millisecond for each. It keeps an engine from
     later prompts wherever it is done, the more the fewer engines are free: `crowd` of a millisecond where none is. So
-    caches are worth more under load, and yet no more than the time saved, or all would gather where one cache is.
+    caches are worth more under load, and yet within bounds, or all would gather where one cache is.
     And it slows each token of theirs, and theirs ours.
     """
 
     weight: float = 0.02
-    crowd: float = 0.8
+    crowd: float = 1.5
     name: str = "interference"
 
     def column(self, case: Case) -> Sequence[Milliseconds]:

@@ -29,7 +29,7 @@ class ExpectedLatency:
 
     lambda_itl: float = field(default=0.02, metadata={"help": "what stalling one who decodes there for 1 ms counts"})
     lambda_crowd: float = field(
-        default=0.8, metadata={"help": "what keeping an engine from later prompts for 1 ms counts while none is free"}
+        default=1.5, metadata={"help": "what keeping an engine from later prompts for 1 ms counts while none is free"}
     )
     band: float = field(
         default=0.05, metadata={"help": "near-equal costs, as a share of the request's own work, are chosen at random"}
