@@ -19,6 +19,7 @@ from kinference.vocabulary import AbortReason, Outcome, QosClass
 
 Advance = Callable[[float], None]
 BODY = b'{"model": "llama", "messages": [{"role": "user", "content": "' + b"x" * 2_000 + b'"}]}'
+OTHER = BODY.replace(b"x", b"y")
 WAITS = {qos: ClassRule(1.0, 60.0) for qos in QosClass}
 
 
@@ -29,9 +30,9 @@ def limits() -> PickerLimits:
     return PickerLimits(buffer_max_bytes=100_000, body_ttl=30.0, admission=rules)
 
 
-def push(desk: Desk) -> StreamId:
+def push(desk: Desk, body: bytes = BODY) -> StreamId:
     stream_id = desk.open(None)
-    desk.append(stream_id, BODY)
+    desk.append(stream_id, body)
     desk.finish(stream_id)
     desk.commit(stream_id)
     return stream_id
@@ -42,8 +43,8 @@ def ask(desk: Desk, stream_id: StreamId, woken: list[StreamId] | None = None) ->
     return desk.pick(PickArguments(stream_id, "acme"), lambda: wake.append(stream_id))
 
 
-def go(desk: Desk) -> PickResult:
-    result = ask(desk, push(desk))
+def go(desk: Desk, body: bytes = BODY) -> PickResult:
+    result = ask(desk, push(desk, body))
     assert isinstance(result, PickResult)
     return result
 
@@ -55,8 +56,8 @@ def hold(desk: Desk, stream_id: StreamId, woken: list[StreamId] | None = None) -
 
 
 def fill(desk: Desk) -> list[PickResult]:
-    """Both engines are busy from here on."""
-    return [go(desk), go(desk)]
+    """Both engines are busy from here on, each with a prompt that the other has not cached."""
+    return [go(desk), go(desk, OTHER)]
 
 
 def test_a_pick_that_nobody_can_start_is_woken_by_a_report_and_answered(desk: Desk) -> None:
@@ -139,7 +140,7 @@ def test_giving_up_after_the_decision_takes_it_back(desk: Desk, router: Router) 
 def test_an_abort_makes_room(desk: Desk) -> None:
     running = fill(desk)
     pick = hold(desk, push(desk))
-    desk.abort(running[1].response_id, AbortReason.NOT_DISPATCHED)
+    desk.abort(running[0].response_id, AbortReason.NOT_DISPATCHED)
     result = desk.resume(pick)
     assert isinstance(result, PickResult)
 
