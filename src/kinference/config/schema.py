@@ -58,6 +58,18 @@ class Listen:
         metadata=about("gRPC address of the control plane, where no picker runs that it stands beside."),
     )
 
+    names: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            "Host names that a proxy on this machine leads to the gateway or the admin port under; where nobody is "
+            "asked for a credential, web pages and the admin port's callers may use no others than this machine's own."
+        ),
+    )
+
+    def is_local(self, address: HostPort) -> bool:
+        """Whether only this machine reaches one of them, in clear text: then any name may lead a web page there."""
+        return address.is_loopback and self.tls is None
+
     @property
     def is_mutual(self) -> bool:
         """Whether whoever connects has shown a certificate."""

@@ -14,6 +14,7 @@ from kinference.observe.metrics import Metrics
 from kinference.vocabulary import Role
 from kinference.wire.access import Access, Denied, Unauthenticated
 from kinference.wire.exchange import Exchange, respond
+from kinference.wire.strangers import OwnNames, refuse_other_names, refuse_pages
 
 DECISIONS_SHOWN = 50
 _JSON = b"application/json"
@@ -51,6 +52,10 @@ class AdminSources:
     """Begins and ends drains, where this process picks. Nothing else here changes anything."""
     access: Access
     """Who may ask."""
+    names: OwnNames
+    """What the port is called."""
+    is_local: bool
+    """Whether only this machine reaches the port, in clear text: a web page may then ask it under any name."""
 
 
 class Admin:
@@ -85,7 +90,12 @@ class Admin:
     def _asker(self, exchange: Exchange) -> str:
         if exchange.path in _OPEN or self._page.serves(exchange.path):
             return ""
-        return self._sources.access.check(exchange.headers, *_roles(exchange.path), names=exchange.peer_names).name
+        sources, headers = self._sources, exchange.headers
+        asker = sources.access.check(headers, *_roles(exchange.path), names=exchange.peer_names).name
+        if sources.is_local and not sources.access.asks:
+            refuse_other_names(headers, sources.names)
+        refuse_pages(headers, sources.names, asker)
+        return asker
 
     async def _answer(self, exchange: Exchange, asker: str) -> None:
         """Unknown paths are told what there is."""

@@ -1,14 +1,13 @@
-"""What requests have in common that change something: who may send them, their body, and how a refusal is told."""
+"""What requests have in common that change something: who sent them, their body, and how a refusal is told."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import msgspec
 
-from kinference.config.values import HostPort
 from kinference.control.errors import Missing, Overtaken, StoreFailed, Taken, Unmet
 from kinference.errors import InvalidArgument, KinferenceError
 from kinference.wire.exchange import Exchange, header, respond
@@ -44,7 +43,6 @@ class Request:
 async def answer(exchange: Exchange, asker: str, work: Callable[[Request], Awaitable[object]]) -> None:
     """Answer with the JSON of what the work comes to, refusals too. `asker` is who showed a token, "" for nobody."""
     try:
-        _refuse_strangers(exchange, asker)
         status, told = 200, await work(Request(exchange, _actor(exchange, asker)))
     except KinferenceError as error:
         if type(error) not in STATUS:
@@ -82,30 +80,6 @@ def _refusal(error: KinferenceError) -> tuple[int, object]:
     if isinstance(error, StoreFailed):
         _log.error("the store failed a request: %s", error)
     return status, {"error": {"code": code, "message": str(error)}}
-
-
-def _refuse_strangers(exchange: Exchange, asker: str) -> None:
-    """A web page that somebody looks at on this machine can send requests here; it cannot hide where it is from. One
-    of this port's own, wherever that is, may if it shows a credential: no page of another name has one to show.
-    """
-    origin = header(exchange.headers, b"origin")
-    if origin is None:
-        return
-    own = (header(exchange.headers, b"host") or b"").decode("latin-1").lower()
-    page = origin.decode("latin-1").lower().partition("://")[2]
-    if asker and page and page == own:
-        return
-    if not _is_loopback(page):
-        raise InvalidArgument("requests of web pages from elsewhere are refused")
-    if not _is_loopback(own):
-        raise InvalidArgument("requests of web pages under another name of this machine are refused")
-
-
-def _is_loopback(authority: str) -> bool:
-    try:
-        return HostPort(urlsplit(f"//{authority}").hostname or "", 0).is_loopback
-    except ValueError:  # brackets that hold no address
-        return False
 
 
 def _actor(exchange: Exchange, asker: str) -> str:

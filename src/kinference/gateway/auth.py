@@ -20,7 +20,8 @@ class Caller:
     qos: QosClass = QosClass.INTERACTIVE
 
 
-_ANYONE = Caller()
+ANYONE = Caller()
+"""Who shows no credential, or one that nobody asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Keyring:
         """
         presented = credentials(headers) if self._callers else ()
         if not presented:
-            return _ANYONE if self._allow_unauthenticated else None
+            return ANYONE if self._allow_unauthenticated else None
         if len(set(presented)) > 1:
             return None
         return self._match(sha256(presented[0]).digest())

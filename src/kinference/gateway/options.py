@@ -11,6 +11,7 @@ from kinference.ids import Seconds
 from kinference.observe.metrics import Metrics
 from kinference.ports import Clock, Picker, Upstream, UpstreamTimeouts
 from kinference.vocabulary import Loss
+from kinference.wire.strangers import OwnNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class GatewayOptions:
 
     keys: tuple[ClientKey, ...] = ()
     allow_unauthenticated: bool = True
+    own_names: OwnNames | None = None
+    """Ours, where only this machine reaches us: web pages from elsewhere need a key then. None: none does."""
     body_bytes_max: int = 32 * 1024 * 1024
     upload_idle: Seconds = 30.0
     """How long a client's upload may stand still."""

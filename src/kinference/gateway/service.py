@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from kinference.errors import ClientGone, KinferenceError
 from kinference.gateway import access_log, errors, headers, listing
 from kinference.gateway.access_log import Record
-from kinference.gateway.auth import Caller, Keyring
+from kinference.gateway.auth import ANYONE, Caller, Keyring
 from kinference.gateway.backends import Inbound
 from kinference.gateway.delivery import WARNINGS, Deliverer
 from kinference.gateway.dispatch import Delivery, Dispatch, Estimated, Order
@@ -22,8 +22,10 @@ from kinference.ports import Headers
 from kinference.shapes.counting import write_count
 from kinference.vocabulary import Loss
 from kinference.wire.exchange import Exchange, header, respond, table
+from kinference.wire.strangers import is_of_a_strange_page
 
 _LOGGED_PATH_MAX = 200
+_STRANGE_PAGE = "web pages from elsewhere need a key (gateway.keys), or a name of listen.names"
 _LOSSES = {loss.value: loss for loss in Loss}
 
 
@@ -73,6 +75,10 @@ class Gateway:
         caller = self._keyring.identify(exchange.headers)
         if caller is None:
             await reply.refuse(Refusal(errors.UNAUTHENTICATED, "no valid API key was given"))
+            return
+        names = self._options.own_names
+        if caller is ANYONE and names is not None and is_of_a_strange_page(exchange.headers, names):
+            await reply.refuse(Refusal(errors.FORBIDDEN, _STRANGE_PAGE))
             return
         record.tenant = caller.tenant
         if route.duty is Duty.LIST_MODELS:

@@ -53,6 +53,7 @@ from kinference.wire.exchange import Handler, HttpServer
 from kinference.wire.rpc import RpcService
 from kinference.wire.sandbox_tokens import SandboxTokens
 from kinference.wire.sigv4 import AwsKeys
+from kinference.wire.strangers import OwnNames
 from kinference.wire.untaken import Untaken
 
 
@@ -175,6 +176,7 @@ def build_gateway(config: Config, parts: Parts, picker: Picker, backends: Follow
     options = GatewayOptions(
         keys=tuple(ClientKey(key.key.reveal(), key.tenant, key.service_class) for key in config.gateway.keys),
         allow_unauthenticated=config.allows_unauthenticated,
+        own_names=OwnNames(config.listen.names) if config.listen.is_local(config.listen.gateway) else None,
         body_bytes_max=config.limits.body_max_bytes,
         upload_idle=config.limits.push_idle_timeout,
         loss=config.translation.loss,
@@ -218,7 +220,11 @@ def _aws_keys(aws: AwsCredentials | None) -> AwsKeys | None:
 
 
 def build_admin(
-    parts: Parts, planes: frozenset[Plane], control: Control | None, unready_reason: Callable[[], str | None]
+    config: Config,
+    parts: Parts,
+    planes: frozenset[Plane],
+    control: Control | None,
+    unready_reason: Callable[[], str | None],
 ) -> Admin:
     """The admin port's handler."""
     drains = Drains(parts.fleet, lambda: endpoint_views(parts.router, parts.clock.now()))
@@ -236,6 +242,8 @@ def build_admin(
             control=None if control is None else ControlApi(control.registry, control.routes),
             drains=EndpointsApi(drains.drain) if Plane.PICKER in planes else None,
             access=parts.access,
+            names=OwnNames(config.listen.names),
+            is_local=config.listen.is_local(config.listen.admin),
         )
     )
 

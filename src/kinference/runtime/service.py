@@ -62,7 +62,7 @@ class Service:
         self._follow_backends()
         self._count_money()
         self._gateway = build_gateway(config, parts, links.picker, links.backends)
-        admin = build_admin(parts, links.planes, links.control, self.unready_reason)
+        admin = build_admin(config, parts, links.planes, links.control, self.unready_reason)
         control = links.control.service if links.control is not None else None
         handlers = Handlers(self._serve_gateway, admin.handle)
         self._servers = build_servers(config, parts, links.planes, control, handlers)

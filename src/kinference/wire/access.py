@@ -24,7 +24,7 @@ class Unauthenticated(KinferenceError):
 
 
 class Denied(KinferenceError):
-    """The caller is known and may not do this."""
+    """The caller may not do this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from kinference.ports import Headers
 from kinference.vocabulary import Role
 from kinference.wire.access import Access, Token
 from kinference.wire.exchange import Exchange, respond
+from kinference.wire.strangers import OwnNames
 
 
 class AskedExchange:
@@ -50,7 +51,7 @@ class NoControl(ControlApi):
         await respond(exchange, 200, b"control" + asker.encode(), b"text/plain")
 
 
-def admin(unready: str | None = None, access: Access | None = None) -> Admin:
+def admin(unready: str | None = None, access: Access | None = None, *, is_local: bool = True) -> Admin:
     metrics = Metrics()
     return Admin(
         AdminSources(
@@ -66,6 +67,8 @@ def admin(unready: str | None = None, access: Access | None = None) -> Admin:
             control=NoControl(),
             drains=EndpointsApi(lambda address, pool, draining: [{"address": address}]),
             access=access or Access(),
+            names=OwnNames(["router.example"]),
+            is_local=is_local,
         )
     )
 
@@ -197,3 +200,54 @@ async def test_the_page_is_for_everybody_and_what_it_shows_is_not() -> None:
     assert [page.status for page in pages] == [200, 200, 200]
     assert (await ask_as("", "/api/v1/waiting")).status == 401
     assert (await ask("/", method="POST")).status == 405
+
+
+async def ask_under(host: bytes, path: str, access: Access | None = None, *, is_local: bool = True) -> AskedExchange:
+    exchange = AskedExchange(path)
+    exchange.headers = [(b"host", host), (b"authorization", b"Bearer admin-token")]
+    await admin(access=access, is_local=is_local).handle(exchange)
+    return exchange
+
+
+GUARDED_PATHS = (
+    "/metrics",
+    "/api/v1/endpoints",
+    "/api/v1/endpoints/h:1",
+    "/api/v1/decisions",
+    "/api/v1/recordings",
+    "/api/v1/refusals",
+    "/api/v1/tenants",
+    "/api/v1/waiting",
+    "/api/v1/providers",
+    "/api/v1/routes",
+    "/nope",
+)
+
+
+@pytest.mark.parametrize("path", GUARDED_PATHS)
+async def test_a_name_that_is_made_to_lead_here_reads_nothing_where_nobody_is_asked_for_a_token(path: str) -> None:
+    answer = await ask_under(b"evil.test:9090", path)
+    assert answer.status == 403
+    assert msgspec.json.decode(answer.sent)["error"]["code"] == "PERMISSION_DENIED"
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/api/v1/decisions", "/api/v1/providers"])
+async def test_our_own_names_read_all_and_so_does_any_where_a_token_is_shown_or_others_reach_the_port(
+    path: str,
+) -> None:
+    for host in (b"localhost:9090", b"router.example", b"[::1]:9090"):
+        assert (await ask_under(host, path)).status == 200
+    assert (await ask_under(b"ops.test", path, GUARDED)).status == 200
+    assert (await ask_under(b"kinference.prod.svc:9090", path, is_local=False)).status == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/page.js", "/healthz", "/readyz"])
+async def test_what_shows_nothing_is_answered_under_any_name(path: str) -> None:
+    assert (await ask_under(b"evil.test", path)).status == 200
+
+
+async def test_a_page_from_elsewhere_changes_nothing() -> None:
+    exchange = AskedExchange("/api/v1/endpoints/h:1", method="PATCH")
+    exchange.headers = [(b"host", b"127.0.0.1:9090"), (b"origin", b"https://evil.test")]
+    await admin().handle(exchange)
+    assert exchange.status == 403

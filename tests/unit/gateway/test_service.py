@@ -14,6 +14,7 @@ from kinference.gateway.service import Gateway
 from kinference.ids import ResponseId
 from kinference.ports import Headers
 from kinference.vocabulary import AbortReason, QosClass
+from kinference.wire.strangers import OwnNames
 from tests.unit.gateway.fakes import EVENTS, JSON, FakeAnswer, FakeExchange, FakePicker, FakeUpstream, World, directory
 
 CHAT = "/v1/chat/completions"
@@ -219,3 +220,29 @@ async def test_a_base_url_without_the_version_or_with_it_twice_is_told(path: str
     exchange = await serve(get(path))
     assert exchange.status == 404
     assert "did you mean /v1/chat/completions?" in json.loads(exchange.answer)["error"]["message"]
+
+
+LOCAL = GatewayOptions(own_names=OwnNames(["chat.example"]))
+KEYED = GatewayOptions(keys=KEYS, allow_unauthenticated=True, own_names=OwnNames())
+
+
+@pytest.mark.parametrize(
+    ("options", "origin", "key", "status"),
+    [
+        (LOCAL, b"http://evil.test:8080", b"", 403),
+        (LOCAL, b"http://evil.test:8080", b"Bearer anything", 403),
+        (LOCAL, b"null", b"", 403),
+        (LOCAL, b"https://chat.example", b"", 200),
+        (LOCAL, b"http://localhost:3000", b"", 200),
+        (KEYED, b"http://evil.test", b"", 403),
+        (KEYED, b"http://evil.test", b"Bearer sk-tenant-123", 200),
+        (GatewayOptions(), b"http://evil.test", b"", 200),
+    ],
+)
+async def test_a_web_page_from_elsewhere_needs_a_key_where_only_this_machine_reaches_us(
+    options: GatewayOptions, origin: bytes, key: bytes, status: int
+) -> None:
+    fields = ((b"origin", origin), *(((b"authorization", key),) if key else ()))
+    exchange = await serve(FakeExchange(CHAT, (BODY,), headers=fields), options=options)
+    assert exchange.status == status
+    assert status == 200 or "gateway.keys" in json.loads(exchange.answer)["error"]["message"]
