@@ -3,7 +3,6 @@
 Each turn's outcome depends on what came before it alone, so that a conversation that grows keeps its beginning.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -19,7 +18,6 @@ from kinference.shapes.ir import (
     ToolCall,
     ToolResult,
     Turn,
-    kinds_of,
 )
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
@@ -54,14 +52,13 @@ def _misplaced(block: Block) -> BadBody:
 def alternating(turns: Iterable[Turn]) -> tuple[Turn, ...]:
     """The turns merged by speaker, without empty ones, and with every call answered. Raises BadBody."""
     merged = tuple(turns)
-    if not _alternate(merged):
-        merged = tuple(_merged(merged))
+    if not _are_in_order(merged):
+        merged = tuple(_answered(_merged(merged)))
     if not merged:
         raise BadBody("messages: no user message; this destination needs one")
     if merged[0].role is Role.ASSISTANT:
         raise Untranslatable("messages: the first is the assistant's; this destination needs the user's first")
-    has_tools = kinds_of(merged) & {ToolCall, ToolResult}
-    return tuple(_answered(merged)) if has_tools else merged
+    return merged
 
 
 def answered(turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -91,17 +88,37 @@ def _are_of(results: Sequence[ToolResult], calls: dict[str, None]) -> bool:
     return len(ids) == len(results) and ids <= calls.keys()
 
 
-def _alternate(turns: Sequence[Turn]) -> bool:
-    """Whether there is nothing to merge and nothing empty, as in most conversations."""
+def _are_in_order(turns: Sequence[Turn]) -> bool:
+    """Whether there is nothing to merge, nothing empty and nothing to answer, as in most conversations."""
     role = Role.USER
+    calls: list[str] = []
     for turn in turns:
         if turn.role is not role or not turn.blocks:
             return False
+        ids: list[str] = []  # of the assistant's calls, or of the user's results
+        is_leading = True
         for block in turn.blocks:
-            if type(block) is Text and not block.text:
+            if type(block) is Text:
+                is_leading = False
+                if not block.text:
+                    return False
+            elif type(block) is ToolCall:
+                ids.append(block.id)
+            elif type(block) is not ToolResult:
+                is_leading = False
+            elif is_leading:
+                ids.append(block.id)
+            else:
                 return False
-        role = Role.ASSISTANT if role is Role.USER else Role.USER
-    return True
+        if role is Role.USER:
+            if ids != calls:
+                return False
+            role = Role.ASSISTANT
+        else:
+            if len(set(ids)) != len(ids):
+                return False
+            role, calls = Role.USER, ids
+    return bool(turns)
 
 
 def _merged(turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -130,29 +147,18 @@ def _spoken(blocks: Iterable[Block]) -> list[Block]:
     return [block for block in blocks if type(block) is not Text or block.text]
 
 
-def _answered(turns: Sequence[Turn]) -> Iterator[Turn]:
+def _answered(turns: Iterable[Turn]) -> Iterator[Turn]:
     """Every call gets the one result that follows it; a result of no call becomes what the user says."""
     open_calls: dict[str, None] = {}
     for turn in turns:
         if turn.role is Role.ASSISTANT:
             yield turn
             open_calls = dict.fromkeys([block.id for block in turn.blocks if type(block) is ToolCall])
-        elif _answers(turn.blocks, open_calls):
-            yield turn
-            open_calls = {}
         elif open_calls or any(isinstance(block, ToolResult) for block in turn.blocks):
             yield Turn(Role.USER, tuple(_results_first(turn.blocks, open_calls)))
             open_calls = {}
         else:
             yield turn
-
-
-def _answers(blocks: Sequence[Block], calls: dict[str, None]) -> bool:
-    """Whether the results of these calls lead the blocks, in order and each once, and no others follow."""
-    results = [block.id for block in blocks if type(block) is ToolResult]
-    if results != list(calls):
-        return False
-    return len(results) == len(blocks) or all(type(block) is ToolResult for block in blocks[: len(results)])
 
 
 def _results_first(blocks: Sequence[Block], calls: dict[str, None]) -> Iterator[Block]:
@@ -174,18 +180,20 @@ def orphans(turns: Sequence[Turn]) -> Iterator[str]:
     """The ids that have to be mended: calls without a result, though the conversation went on, results without a call,
     and second results.
     """
-    open_calls = Counter[str]()
+    open_calls: dict[str, int] = {}
     for turn in turns:
-        has_results, calls = False, list[str]()
+        has_results = False
+        calls: dict[str, int] = {}
         for block in turn.blocks:
             if type(block) is ToolCall:
-                calls.append(block.id)
+                calls[block.id] = calls.get(block.id, 0) + 1
             elif type(block) is ToolResult:
                 has_results = True
-                if open_calls[block.id]:
-                    open_calls[block.id] -= 1
+                if left := open_calls.get(block.id):
+                    open_calls[block.id] = left - 1
                 else:
                     yield block.id
         if turn.role is Role.ASSISTANT or (turn.role is Role.USER and not has_results):
-            yield from open_calls.elements()
-            open_calls = Counter(calls)
+            for call, left in open_calls.items():
+                yield from [call] * left
+            open_calls = calls

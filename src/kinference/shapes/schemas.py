@@ -155,6 +155,8 @@ class _Narrowing:
 
     def schema(self, schema: Json) -> Json:
         """One schema and those in it."""
+        if schema.keys() <= _PLAIN and not (self._subset.closes and schema.get("type") == "object"):
+            return schema
         kept: Json = {}
         left: Json = {}
         for key, value in self._usual(schema).items():

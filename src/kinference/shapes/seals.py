@@ -16,6 +16,8 @@ MARK: Final = "kinference."
 NO_SIGNATURE: Final = base64.b64encode(b"skip_thought_signature_validator").decode()
 """What Google documents for calls whose own signature is lost."""
 
+_MARKED: Final = base64.b64encode(MARK[:9].encode()).decode()
+"""How every seal begins in base64: as many letters as the mark's first nine alone make out."""
 _ISSUERS: Final = {api.value: api for api in Api}
 _STANDARD: Final = str.maketrans("-_", "+/")
 
@@ -69,6 +71,8 @@ def in_base64(seal: str) -> str:
 
 def from_base64(content: str) -> str:
     """A seal that was in base64 of either alphabet; "" of whatever is none."""
+    if not content.startswith(_MARKED):
+        return ""
     try:
         seal = base64.b64decode(content.translate(_STANDARD), validate=True).decode("ascii")
     except (binascii.Error, ValueError):

@@ -5,6 +5,8 @@ and nearly all of them tell nothing but more text.
 import re
 from typing import Final, NamedTuple
 
+from kinference.shapes.sse import CR
+
 _TELLING: Final = (b'"error"', b"data: [DONE]", b"data: \n")
 """What an ordinary event has nowhere: a search costs a tenth of a pattern's."""
 _USAGE: Final = re.compile(rb'"usage"\s*:\s*\{')
@@ -31,7 +33,7 @@ def skim(chunk: bytes) -> Skimmed:
     usage, an error or an end in them.
     """
     end = _events_end(chunk, _ordinary_end(chunk))
-    if not end or not chunk.startswith(b"data: ") or b"\r" in chunk:
+    if not end or not chunk.startswith(b"data: ") or CR in chunk:
         return NOTHING
     events = chunk[: end - 2].split(b"\n\n")
     if chunk.count(b"\n", 0, end) != 2 * len(events) or chunk.count(b"\n\ndata: ", 0, end) != len(events) - 1:

@@ -6,6 +6,9 @@ from typing import Final
 import msgspec
 
 EVENT_BYTES_MAX: Final = 16 << 20
+CR: Final = ord("\r")
+LF: Final = ord("\n")
+"""As numbers: whether bytes have a number among them Python tells in a third of the time that it takes for bytes."""
 
 # A line end, then the blank line's own. A lone CR ends a line only when no LF follows. The second one may be a CR whose
 # LF has yet to arrive, so that a complete event never waits for it.
@@ -81,7 +84,7 @@ class SseReader:
             return [Event("", chunk[6:-2], chunk)]
         return [
             Event("", text[6:], text + b"\n\n")
-            if text.startswith(b"data: ") and b"\n" not in text  # one line of data, as nearly all are
+            if text.startswith(b"data: ") and LF not in text  # one line of data, as nearly all are
             else self._event(text + b"\n\n")
             for text in chunk[:-2].split(b"\n\n")
         ]
@@ -95,9 +98,9 @@ class SseReader:
         text = raw
         if self._at_start:
             text, self._at_start = raw.removeprefix(_BOM), False
-        if text.startswith(b"data: ") and text.find(b"\n") == len(text) - 2 and b"\r" not in text:
+        if text.startswith(b"data: ") and text.find(b"\n") == len(text) - 2 and CR not in text:
             return Event("", text[6:-2], raw)  # one line of data, as nearly all are
-        if text.startswith(b"event: ") and b"\r" not in text:
+        if text.startswith(b"event: ") and CR not in text:
             named = text.find(b"\n")
             if text.startswith(b"data: ", named + 1) and text.find(b"\n", named + 1) == len(text) - 2:
                 return Event(text[7:named].decode(errors="replace"), text[named + 7 : -2], raw)
@@ -118,7 +121,7 @@ class SseReader:
 
 def _is_plain(chunk: bytes) -> bool:
     """Whether it is whole events and nothing else, ended as nearly all engines end them."""
-    return chunk.endswith(b"\n\n") and not chunk.startswith(b"\n") and b"\r" not in chunk and b"\n\n\n" not in chunk
+    return chunk.endswith(b"\n\n") and not chunk.startswith(b"\n") and CR not in chunk and chunk.find(b"\n\n\n") < 0
 
 
 def _is_one_by_crlf(chunk: bytes) -> bool:

@@ -53,7 +53,7 @@ class MessagesStreamParser:
 
     def text_of(self, event: Event) -> str:
         """The text of a delta of text."""
-        found = plain(_TEXT_EVENT, event.data) if b'"text_delta"' in event.data else None
+        found = plain(_TEXT_EVENT, event.data) if event.data.find(b'"text_delta"') >= 0 else None
         return "" if found is None else found.delta.text
 
     def counts(self) -> Counts:

@@ -1,6 +1,6 @@
 """A request written as a generateContent body. The conversation comes last, so that turn N begins turn N+1."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -102,27 +102,38 @@ def _config(request: Request) -> Json:
 def _contents(turns: tuple[Turn, ...]) -> Iterator[Json]:
     names: dict[str, str] = {}
     for turn in turns:
-        names |= {block.id: block.name for block in turn.blocks if type(block) is ToolCall}
-        role = "model" if turn.role is Role.ASSISTANT else "user"
-        yield {"role": role, "parts": list(_parts(turn, names))}
+        if turn.role is Role.ASSISTANT:
+            for block in turn.blocks:
+                if type(block) is ToolCall:
+                    names[block.id] = block.name
+            yield {"role": "model", "parts": list(_said(turn.blocks))}
+        else:
+            yield {"role": "user", "parts": list(_asked(turn.blocks, names))}
 
 
-def _parts(turn: Turn, names: Mapping[str, str]) -> Iterator[Json]:
-    """The parts; the first call of a turn has to carry a signature, and each its own where the client kept it."""
-    signatures = geminis_signatures(turn.blocks)
-    shown: list[Block] = []
-    for block in turn.blocks:
-        if type(block) is ToolResult:
-            yield _result(block, names)
-            shown += [inner for inner in block.content if type(inner) is not Text]
-    yield from map(_part, shown)  # after the last result: as many have to stand together as there were calls
-    for block in turn.blocks:
+def _said(blocks: Sequence[Block]) -> Iterator[Json]:
+    """The model's parts. Its first call of a turn has to carry a signature, each its own where the client kept it."""
+    signatures = geminis_signatures(blocks)
+    for block in blocks:
         if type(block) is Text:
             yield {"text": block.text}
         elif type(block) is ToolCall:
-            signature = next(signatures, None)
-            yield _call(block) | ({"thoughtSignature": signature} if signature else {})
-        elif type(block) is not ToolResult and type(block) is not Sealed:
+            call, signature = _call(block), next(signatures, None)
+            yield {"functionCall": call, "thoughtSignature": signature} if signature else {"functionCall": call}
+        elif type(block) is not Sealed:
+            yield _part(block)
+
+
+def _asked(blocks: Sequence[Block], names: Mapping[str, str]) -> Iterator[Json]:
+    """The user's parts. As many results have to stand together as there were calls, and what they show comes after."""
+    shown: list[Block] = []
+    for block in blocks:
+        if type(block) is ToolResult:
+            yield _result(block, names)
+            shown += [inner for inner in block.content if type(inner) is not Text]
+    yield from map(_part, shown)
+    for block in blocks:
+        if type(block) is not ToolResult:
             yield _part(block)
 
 
@@ -130,7 +141,7 @@ def _call(call: ToolCall) -> Json:
     text = object_text(call.arguments)
     if text is None:
         raise Untranslatable(f"tool call {call.id}: its arguments are not a JSON object")
-    return {"functionCall": {"name": call.name, "args": msgspec.Raw(text)}}
+    return {"name": call.name, "args": msgspec.Raw(text)}
 
 
 def _result(result: ToolResult, names: Mapping[str, str]) -> Json:

@@ -71,7 +71,7 @@ class GeminiStreamParser:
 
     def text_of(self, event: Event) -> str:
         """The text of a response that brings nothing else; its usage is only looked at when it is asked for."""
-        found = plain(_TEXT_RESPONSE, event.data) if b'"text"' in event.data else None
+        found = plain(_TEXT_RESPONSE, event.data) if event.data.find(b'"text"') >= 0 else None
         if found is None or found.candidates[0].index:
             return ""
         self._usage = found.usageMetadata

@@ -106,13 +106,27 @@ class _Contents:
             where = f"contents[{at}]"
             content = {"parts": [{"text": value}]} if isinstance(value, str) else object_of(value, where)
             role = Role.ASSISTANT if content.get("role") == "model" else Role.USER
-            parts = _list(content.get("parts"), f"{where}.parts")
-            blocks = [
-                block
-                for n, part in enumerate(parts)
-                for block in self._blocks(camel(object_of(part, where)), f"{where}.parts[{n}]")
-            ]
-            yield Turn(role, tuple(_whole_thoughts(blocks)))
+            blocks: list[Block] = []
+            for n, part in enumerate(_list(content.get("parts"), f"{where}.parts")):
+                place = f"{where}.parts[{n}]"
+                if (plain := self._plain(part, place)) is not None:
+                    blocks.append(plain)
+                else:
+                    blocks += self._blocks(camel(object_of(part, place)), place)
+            yield Turn(role, tuple(_whole_thoughts(blocks) if Reasoning in map(type, blocks) else blocks))
+
+    def _plain(self, part: object, where: str) -> Block | None:
+        """A part as most are, a text or a call or its result and nothing beside it; None of any other."""
+        if type(part) is not dict or len(part) != 1:
+            return None
+        [(kind, value)] = part.items()
+        if kind == "text":
+            return Text(value) if type(value) is str and value else None
+        if type(value) is not dict:
+            return None
+        if kind == "functionCall":
+            return self._call(value, where)
+        return self._result(camel(value), where) if kind == "functionResponse" else None
 
     def _blocks(self, part: Json, where: str) -> Iterator[Block]:
         """The block of a part, and before it what Google sealed; a thought that another signed is one with its seal."""
@@ -147,8 +161,7 @@ class _Contents:
 
     def _call(self, call: Json, where: str) -> ToolCall:
         name = string_of(call.get("name"), f"{where}.functionCall.name")
-        digest = blake2b(where.encode(), digest_size=8).hexdigest()
-        call_id = string_of(call.get("id"), f"{where}.functionCall.id") or f"call_{digest}"
+        call_id = string_of(call.get("id"), f"{where}.functionCall.id") or _made_id(where)
         self._open.setdefault(name, OrderedDict())[call_id] = None
         arguments = dumps(object_of(call.get("args") or {}, f"{where}.functionCall.args")).decode()
         return ToolCall(call_id, name, arguments)
@@ -161,7 +174,8 @@ class _Contents:
         response = object_of(result.get("response") or {}, f"{where}.functionResponse.response")
         value = next(iter(response.values())) if len(response) == 1 and not _TOLD.isdisjoint(response) else response
         text = value if isinstance(value, str) else dumps(value).decode()
-        shown = (self._shown(part, f"{where}.functionResponse.parts") for part in _list(result.get("parts"), where))
+        parts = _list(result.get("parts"), where)
+        shown = [self._shown(part, f"{where}.functionResponse.parts") for part in parts]
         return ToolResult(call_id, (*((Text(text),) if text else ()), *shown), "error" in response)
 
     def _shown(self, part: object, where: str) -> Block:
@@ -170,6 +184,11 @@ class _Contents:
         if not isinstance(block, Image | File | Audio):
             raise BadBody(f"{where}: unknown; give inlineData or fileData")
         return block
+
+
+def _made_id(where: str) -> str:
+    """The id of a call that has none, from where it stands."""
+    return f"call_{blake2b(where.encode(), digest_size=8).hexdigest()}"
 
 
 def _whole_thoughts(blocks: Sequence[Block]) -> Iterator[Block]:

@@ -79,7 +79,7 @@ class ChatStreamParser:
 
     def text_of(self, event: Event) -> str:
         """The text of a chunk that holds nothing else."""
-        if b'"content":"' not in event.data or (chunk := plain(_TEXT_CHUNK, event.data)) is None:
+        if event.data.find(b'"content":"') < 0 or (chunk := plain(_TEXT_CHUNK, event.data)) is None:
             return ""
         [choice] = chunk.choices
         return "" if choice.index else choice.delta.content

@@ -70,7 +70,7 @@ class ResponsesStreamParser:
 
     def text_of(self, event: Event) -> str:
         """The text of a delta of text."""
-        found = plain(_TEXT_EVENT, event.data) if b'"response.output_text.delta"' in event.data else None
+        found = plain(_TEXT_EVENT, event.data) if event.data.find(b'"response.output_text.delta"') >= 0 else None
         if found is None:
             return ""
         part = _Part(found.output_index, "output_text", found.content_index)

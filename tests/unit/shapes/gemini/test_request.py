@@ -61,6 +61,24 @@ def test_parts_become_blocks() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"text": "t"},
+        {"text": ""},
+        {"functionCall": {"name": "f", "args": {"a": 1.50}}},
+        {"functionCall": {"id": "c", "name": "f"}},
+        {"function_call": {"name": "f"}},
+        {"functionResponse": {"name": "f", "response": {"output": "x"}}},
+        {"functionResponse": {"name": "f", "response": {"error": {"a": [1]}}, "will_continue": False}},
+        {"functionResponse": {"id": "c", "name": "f", "response": {}}},
+        {"function_response": {"name": "f", "response": {"output": ""}}},
+    ],
+)
+def test_a_part_that_stands_alone_is_read_as_one_with_more_members(part: dict[str, object]) -> None:
+    assert blocks(part) == blocks({"videoMetadata": None, **part})
+
+
 def test_results_find_their_calls_by_name_and_order() -> None:
     calls = {
         "role": "model",
