@@ -1,7 +1,8 @@
 """Measures the tables and the plot of docs/explanation/routing.md anew: the goal's whole grid, or a part with --quick.
 
-Every run's figures are kept as they come, so that `--resume` goes on where a run was stopped; the figures of other code
-than the present one are to be deleted first.
+Every run's figures are kept as they come, so that `--resume` goes on where a run was stopped, and `--kept` writes the
+page from those seeds of each fleet that are whole; the figures of other code than the present one are to be deleted
+first.
 """  # noqa: INP001 - a script, no package
 
 import argparse
@@ -32,6 +33,7 @@ BEHIND, AHEAD_TTFT, AHEAD_GOODPUT, OF_BOUND = 1.03, 0.7, 1.15, 1.15
 """What the goal asks for: see the page."""
 BUSY, MODERATE = 0.95, 0.8
 LARGE = 16
+"""Fleets of more engines take by far the longest: they come last."""
 FIRST_SEED = 21
 """Of those that nothing was chosen by."""
 PLOTTED = Place("tenants", "steady", 16, 0.95)
@@ -46,17 +48,15 @@ class Grid:
     seeds: int
     requests: int
     """In a run on few engines; large fleets get more."""
-    requests_per_endpoint: int = 100
-    seeds_of_large: int = 1
-    """On fleets of over LARGE engines, whose runs take by far the longest."""
+    requests_per_endpoint: int = 50
 
     def cells(self) -> list[Cell]:
-        """Every run."""
+        """Every run. Of the clairvoyant's those that the page shows."""
         grid = product(WORKLOADS, self.fleets, self.loads, (OURS, *RIVALS, CLAIRVOYANT), range(self.seeds))
         return [
             Cell(Traffic(workload, requests=self.size(fleet)), "steady", fleet, load, policy, FIRST_SEED + seed)
             for workload, fleet, load, policy, seed in grid
-            if seed < (self.seeds_of_large if fleet > LARGE else self.seeds)
+            if policy != CLAIRVOYANT or load in (MODERATE, PLOTTED.load)
         ]
 
     def size(self, fleet: int) -> int:
@@ -64,8 +64,8 @@ class Grid:
         return max(self.requests, self.requests_per_endpoint * fleet)
 
 
-FULL = Grid((4, 16, 64), (0.5, 0.8, 0.95, 1.1, 1.5), seeds=2, requests=1_200, requests_per_endpoint=50)
-QUICK = Grid((4, 16), (0.8, 0.95, 1.1, 1.5), seeds=1, requests=800, requests_per_endpoint=50)
+FULL = Grid((4, 16, 64), (0.5, 0.8, 0.95, 1.1, 1.5), seeds=5, requests=1_200)
+QUICK = Grid((4, 16), (0.8, 0.95, 1.1, 1.5), seeds=1, requests=800)
 JUDGED = {
     "TTFT mean": COLUMNS[0],
     "TTFT p99": COLUMNS[2],
@@ -82,44 +82,72 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small fleets, few requests, one seed: some minutes")
     parser.add_argument("--resume", action="store_true", help=f"keep what {KEPT.name} holds of an earlier run")
+    parser.add_argument("--kept", action="store_true", help="run nothing: write the page from what is kept")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args()
     grid = QUICK if args.quick else FULL
-    cells = grid.cells()
-    table = put_together(list(results(cells, args.jobs, resume=args.resume)), cells)
+    found = list(results(grid.cells(), Run(args.jobs, resume=args.resume or args.kept, is_done=args.kept)))
+    cells = whole(grid, found)
+    wanted = set(cells)
+    table = put_together([result for result in found if result.cell in wanted], cells)
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
     after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{described(grid)}\n\n{measured(table)}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{BEGIN}\n\n{described(grid, cells)}\n\n{measured(table)}\n{END}{after}", encoding="utf-8")
     plotted = {line.policy: line.summaries[0].ttft_s_curve for line in table[PLOTTED]}
     shown = (OURS, "llmd_sticky", "lmetric", "dynamo", "sglang_cache_aware", CLAIRVOYANT)
     PLOT.write_text(curves("time to first token, s", {name: plotted[name] for name in shown}) + "\n", encoding="utf-8")
 
 
-def results(cells: Sequence[Cell], jobs: int, *, resume: bool) -> Iterator[Result]:
-    """Every run's result: those that are kept, then the others as they end, the largest first."""
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How the grid is run."""
+
+    jobs: int
+    resume: bool
+    """Keep what an earlier run has left."""
+    is_done: bool
+    """There is no more to come."""
+
+
+def results(cells: Sequence[Cell], run: Run) -> Iterator[Result]:
+    """Every run's result: those that are kept, then the others as they end, seed by seed, large fleets last."""
     kept: dict[Cell, Result] = {}
-    if resume and KEPT.exists():
+    if run.resume and KEPT.exists():
         lines = KEPT.read_bytes().splitlines()
         kept = {one.cell: one for one in (msgspec.json.decode(line, type=Result) for line in lines)}
     else:
         KEPT.parent.mkdir(exist_ok=True)
         KEPT.write_bytes(b"")
     yield from (kept[cell] for cell in cells if cell in kept)
-    left = sorted((cell for cell in cells if cell not in kept), key=lambda cell: -cell.endpoints)
+    if run.is_done:
+        return
+    left = sorted(
+        (cell for cell in cells if cell not in kept),
+        key=lambda cell: (cell.endpoints > LARGE, cell.seed, -cell.endpoints),
+    )
     with KEPT.open("ab", buffering=0) as file, Progress() as progress:
-        for result in progress.track(run_grid(left, jobs), total=len(left), description="runs"):
+        for result in progress.track(run_grid(left, run.jobs), total=len(left), description="runs"):
             file.write(msgspec.json.encode(result) + b"\n")
             yield result
 
 
-def described(grid: Grid) -> str:
+def whole(grid: Grid, found: Sequence[Result]) -> list[Cell]:
+    """The runs of those seeds of each fleet of which none is missing."""
+    there, cells = {result.cell for result in found}, grid.cells()
+    missing = {(cell.endpoints, cell.seed) for cell in cells if cell not in there}
+    return [cell for cell in cells if (cell.endpoints, cell.seed) not in missing]
+
+
+def described(grid: Grid, cells: Sequence[Cell]) -> str:
     """What was run, in a sentence."""
-    sizes = ", ".join(f"{grid.size(fleet):,} on {fleet}" for fleet in grid.fleets)
-    seeds = (
-        "one seed" if grid.seeds == 1 else f"{grid.seeds} seeds, averages with the least and the greatest in brackets"
+    seeds = {fleet: len({cell.seed for cell in cells if cell.endpoints == fleet}) for fleet in grid.fleets}
+    runs = ", ".join(
+        f"{grid.size(fleet):,} on {fleet} engines ({count} seed{'s' if count > 1 else ''})"
+        for fleet, count in seeds.items()
+        if count
     )
-    few = f", {grid.seeds_of_large} on over {LARGE} engines" if grid.seeds > grid.seeds_of_large else ""
-    return f"Requests in a run: {sizes} engines; {seeds}{few}."
+    spread = "; averages, with the least and the greatest in brackets" if max(seeds.values()) > 1 else ""
+    return f"Requests in a run: {runs}{spread}."
 
 
 def goal(table: Mapping[Place, Sequence[Line]]) -> list[str]:
