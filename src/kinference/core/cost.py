@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter, mul
+from operator import mul
 from typing import Protocol
 
 import msgspec
@@ -23,9 +23,6 @@ RETRY_MS = 2_000.0
 """What a failed attempt costs the client, at the least."""
 
 
-_PREFILLING = attrgetter("prefilling")
-
-
 class Case(msgspec.Struct, frozen=True, eq=False, gc=False):
     """One request against its candidates, in columns of equal length."""
 
@@ -39,7 +36,8 @@ class Case(msgspec.Struct, frozen=True, eq=False, gc=False):
     slopes: Sequence[Milliseconds]
     """Milliseconds for each token to compute."""
     ahead: Sequence[float]
-    """Prompt tokens to be computed before ours: the larger of our own ledger and the aged scrape."""
+    """Prompt tokens to be computed before ours: the larger of our own ledger, as far as the engine tells of what is in
+    it, and the aged scrape."""
     beside: Sequence[float]
     """Requests there, by the same rule."""
     hits: Sequence[int]
@@ -83,7 +81,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class QueueWait:
-    """The time to compute the prompts ahead of ours; `begun`: without what must be computed of the first by now."""
+    """The time to compute the prompts ahead of ours; `begun`: without what must be computed of them by now."""
 
     share: float = 1.0
     begun: bool = False
@@ -142,7 +140,7 @@ class Interference:
     name: str = "interference"
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
-        free = list(map(_PREFILLING, case.loads)).count(0)
+        free = case.ahead.count(0)
         weight, price = self.weight, self.crowd * (1.0 - free / len(case.loads))
         decode = PACE_SHARE * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
         return [

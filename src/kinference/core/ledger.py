@@ -89,13 +89,7 @@ class Load:
         return next(iter(self.prompts.values()), 0)
 
     def left_of(self, ahead_tokens: float, ms_per_token: float, now: Seconds) -> float:
-        """What is left to compute of so many prompt tokens ahead, ours among them, as far as anybody has told.
-
-        Callers need do no more than pick, so what neither an engine nor its callers tell of is a guess: it grows with
-        every pick, and says nothing.
-        """
-        if self.doubted:
-            ahead_tokens *= self.believed / max(self.requests, 1)
+        """What is left to compute of so many prompt tokens ahead, ours among them."""
         return max(0.0, ahead_tokens - self.done_ms(ms_per_token, now) / ms_per_token)
 
     def done_ms(self, ms_per_token: float, now: Seconds) -> Milliseconds:

@@ -123,6 +123,9 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
         work.append(slope * tokens)
         prompt_tokens_ahead: float = load.prefill_tokens
         requests: float = load.requests
+        if load.doubted:  # what an engine has not told of lately is ahead of nobody
+            prompt_tokens_ahead *= load.believed / max(requests, 1)
+            requests = load.believed
         if load.foreign_requests or load.foreign_tokens:  # what the scrape shows beyond our own, and the less the older
             fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
             prompt_tokens_ahead += load.foreign_tokens * fresh

@@ -240,15 +240,13 @@ def test_a_few_idle_scrapes_disprove_nothing() -> None:
     assert not load.is_disproved
 
 
-def test_what_is_ahead_is_what_anybody_has_told_of() -> None:
+def test_of_what_is_ahead_so_much_is_left_as_time_has_not_allowed_to_compute() -> None:
     ledger, load = Ledger(), Load()
     for _ in range(4):
         ledger.reserve(load, CLAIM, 0.0)
     assert load.left_of(load.prefill_tokens, 1.0, 0.0) == 400
-    for at in (0.0, 1.0, 2.0):
-        load.observe(seen(at, 1), 1.0)
-    load.begun_at = 2.0
-    assert load.left_of(load.prefill_tokens, 1.0, 2.0) == 100.0
+    assert load.left_of(load.prefill_tokens, 1.0, 0.06) == 340
+    assert load.left_of(50.0, 1.0, 0.1) == 0.0
 
 
 def test_packing_changes_nothing_but_the_table() -> None:

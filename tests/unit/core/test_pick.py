@@ -403,6 +403,26 @@ def test_an_explanation_adds_up_and_names_the_runner_up() -> None:
     assert [(one.destination, one.verdict) for one in table.rejected] == [("default/pool/h2:1", "draining")]
 
 
+def test_the_terms_before_the_first_token_are_what_the_reason_expects_also_of_requests_that_nobody_tells_of() -> None:
+    fleet = fleet_of(1)
+    router = router_of(fleet)
+    ids = [router.decide(prompt(seed), 0.0).reservation for seed in range(8)]
+    router.first_token(ids[0], 120.0, 200, 0.1)
+    waits = []
+    for at in (0.2, 1.0, 2.0, 3.0):
+        fleet.observe(POOL, address(0), Observation(at, 0, 2))
+        decision = router.weigh(prompt(9), at)
+        assert not isinstance(decision, Decision)
+        told = router.commit(decision, at)
+        (one,) = router.explain(told).candidates
+        terms = dict(one.terms)
+        assert terms["base"] + terms["queue_wait"] + terms["prefill"] == pytest.approx(told.expected_ttft_ms)
+        waits.append(terms["queue_wait"])
+        router.abort(told.reservation, AbortReason.NOT_DISPATCHED, at)
+    assert waits[0] > 0.0
+    assert waits[-1] < waits[0] / 2
+
+
 # --- the engines' own word on their caches ------------------------------------------------------
 
 

@@ -75,6 +75,17 @@ def test_what_others_sent_fades_with_the_age_of_the_scrape() -> None:
         assert case.beside == [0, pytest.approx(1 + 4 * share)]
 
 
+def test_what_an_engine_has_not_told_of_lately_is_ahead_of_nobody() -> None:
+    group = group_of("m")
+    load = group.loads[0]
+    load.prefill_tokens, load.requests, load.doubted = 4_000, 4, 3
+    case = make_case(request(), group, Prompt(), 0.0)
+    assert (case.ahead, case.beside) == ([1_000.0], [1])
+    load.doubted = 4
+    case = make_case(request(), group, Prompt(), 0.0)
+    assert (case.ahead, case.beside) == ([0.0], [0])
+
+
 def test_waiting_prompts_of_others_count_even_where_we_have_more_requests() -> None:
     group = group_of("m")
     group.loads[0].foreign_tokens = 50.0
