@@ -313,7 +313,8 @@ class Dispatch:
         was_reached = isinstance(error, UpstreamCut)
         reason = AbortReason.UNSPECIFIED if was_reached else AbortReason.NOT_DISPATCHED
         ticket.abort(reason, "the destination gave no answer")
-        return self._failure("unreachable", Refusal(errors.UPSTREAM_BROKEN, "the destination could not be reached"))
+        what = "broke off before its answer began" if was_reached else "could not be reached"
+        return self._failure("unreachable", Refusal(errors.UPSTREAM_BROKEN, f"the destination {what}"))
 
     def _error_answer(self, error: ErrorAnswer, leg: Leg, ticket: Ticket, waited: Seconds) -> _Failure:
         blame = verdict.blame(error, leg)

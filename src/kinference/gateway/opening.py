@@ -94,21 +94,24 @@ class Opening(UpstreamAnswer):
             await self._answer.close()
 
     async def begin(self) -> None:
-        """Wait for the first chunk of an answer in one piece. Raises what `chunks` raises."""
-        if not self._answer.is_ready:
-            self._hold(await self._next())
+        """Wait for the first chunk of an answer in one piece. Raises as `chunks` does, and UpstreamCut without any."""
+        chunk = await self._next()
+        if chunk is None:
+            raise UpstreamCut("the destination answered with nothing")
+        self._hold(chunk)
 
     async def first_event(self, api: Api, patience: Seconds) -> Event | None:
-        """The first event of a stream; None when it stays silent for so long, or says too much before one. Raises
-        UpstreamCut where it ends before, or is none, and UpstreamTimeout.
+        """The first event of a stream; None when none has come after so long, whatever else has, or too much has before
+        it. Raises UpstreamCut where it ends before, or is none, and UpstreamTimeout.
         """
-        reader, held = DESTINATIONS[api].reader(), 0
+        reader, held, clock = DESTINATIONS[api].reader(), 0, asyncio.get_running_loop().time
+        until = clock() + patience
         while held < HELD_MAX:
             if self._answer.is_ready:
                 chunk = await self._next()
             else:
                 self._coming = asyncio.create_task(self._next())
-                done, _ = await asyncio.wait((self._coming,), timeout=patience)
+                done, _ = await asyncio.wait((self._coming,), timeout=max(until - clock(), 0))
                 if not done:
                     return None
                 chunk, self._coming = self._coming.result(), None

@@ -1,5 +1,6 @@
 """What an answer that is not a success means: whose fault it is, and what the client gets to see of it."""
 
+import asyncio
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -12,12 +13,17 @@ from kinference.errors import UpstreamCut, UpstreamTimeout
 from kinference.gateway import errors, headers
 from kinference.gateway.backends import Leg
 from kinference.gateway.errors import Refusal
+from kinference.ids import Seconds
 from kinference.ports import Headers, UpstreamAnswer
 from kinference.shapes.scan import BadBody, decode
 from kinference.wire.exchange import header
 
 ERROR_BODY_MAX = 1024 * 1024
 """A longer error is told by its status alone."""
+ERROR_PATIENCE: Final[Seconds] = 10.0
+"""And one that takes longer to be told."""
+RETRY_AFTER_MAX: Final[Seconds] = 24 * 3600.0
+"""No destination sends a client away for longer."""
 _OVERLOAD = frozenset({429, 500, 502, 503, 504, 529})
 _ACCOUNT_MARKS = (b"credit balance", b"insufficient_quota", b"billing_error", b"exceeded your current quota")
 _RETOLD_STATUS = {424: 502, 529: 503}
@@ -54,11 +60,12 @@ def is_success(status: int) -> bool:
     return 200 <= status < 300  # noqa: PLR2004 - what 2xx means
 
 
-async def read_error(answer: UpstreamAnswer, leg: Leg) -> ErrorAnswer:
+async def read_error(answer: UpstreamAnswer, leg: Leg, patience: Seconds = ERROR_PATIENCE) -> ErrorAnswer:
     """Read a failed answer whole, decoded and without our credential, and give its connection back."""
     try:
-        body = await _read(answer.chunks())
-    except (UpstreamCut, UpstreamTimeout):
+        async with asyncio.timeout(patience):
+            body = await _read(answer.chunks())
+    except (UpstreamCut, UpstreamTimeout, TimeoutError):
         body = b""
     finally:
         await answer.close()
@@ -124,10 +131,8 @@ _TOLD: Final = msgspec.json.Decoder(_Told | list[_Told])
 def retold(answer: ErrorAnswer) -> Refusal:
     """A destination's error for a client of another API, in whose words it will be written."""
     status = _RETOLD_STATUS.get(answer.status, answer.status)
-    retry_after = header(answer.headers, b"retry-after") or b""
-    seconds = float(retry_after) if retry_after.isdigit() else None
     message = _message(answer.body) or f"the destination answered {answer.status}"
-    return Refusal(errors.of_status(status), message[:MESSAGE_MAX], seconds)
+    return Refusal(errors.of_status(status), message[:MESSAGE_MAX], _retry_after(answer))
 
 
 def _message(body: bytes) -> str:
@@ -142,6 +147,11 @@ def _message(body: bytes) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
+def _retry_after(answer: ErrorAnswer) -> Seconds | None:
+    told = header(answer.headers, b"retry-after") or b""
+    return min(float(told), RETRY_AFTER_MAX) if told.isdigit() else None
+
+
 def told_to_client(answer: ErrorAnswer, fault: Blame) -> ErrorAnswer | Refusal:
     """What is left for the client when no other destination did better."""
     if fault is Blame.CREDENTIAL:
@@ -153,6 +163,4 @@ def told_to_client(answer: ErrorAnswer, fault: Blame) -> ErrorAnswer | Refusal:
     is_json = b"json" in (header(answer.headers, b"content-type") or b"").lower()
     if is_json and answer.body:
         return answer
-    retry_after = header(answer.headers, b"retry-after") or b""
-    seconds = float(retry_after) if retry_after.isdigit() else None
-    return Refusal(errors.of_status(answer.status), f"the destination answered {answer.status}", seconds)
+    return Refusal(errors.of_status(answer.status), f"the destination answered {answer.status}", _retry_after(answer))

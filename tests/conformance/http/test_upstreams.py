@@ -325,6 +325,22 @@ async def test_a_destination_that_never_answers_times_out(upstream: Upstream) ->
             await upstream.send(get(told, timeouts=UpstreamTimeouts(connect=0.01, first_byte=0.01)))
 
 
+async def test_a_destination_that_never_comes_to_the_end_of_its_head_times_out(upstream: Upstream) -> None:
+    def bind(told: Peer) -> Script:
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _number: int) -> None:
+            await told.take(reader)
+            writer.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
+            while not reader.at_eof():
+                writer.write(b"x")
+                await asyncio.sleep(0.01)
+
+        return script
+
+    async with peer(bind) as told:
+        with pytest.raises(UpstreamTimeout, match=told.origin):
+            await asyncio.wait_for(upstream.send(get(told, timeouts=UpstreamTimeouts(first_byte=0.1))), 60)
+
+
 async def test_a_destination_that_falls_silent_mid_answer_times_out(upstream: Upstream) -> None:
     def bind(told: Peer) -> Script:
         async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _number: int) -> None:

@@ -53,6 +53,27 @@ async def test_a19_a_silent_stream_is_not_waited_for_any_longer_than_its_client_
     assert await rest_of(opening) == FIRST + b"data: [DONE]\n\n"
 
 
+class Chatter(FakeAnswer):
+    """A stream that says for ever that it is alive, and nothing else."""
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while True:
+            await asyncio.sleep(0.005)
+            yield b": processing\n\n"
+
+
+async def test_a_stream_of_comments_alone_keeps_its_client_waiting_no_longer_than_a_silent_one() -> None:
+    opening = Opening(Chatter(200, EVENTS), is_read=False)
+    assert await asyncio.wait_for(opening.first_event(CHAT, 0.02), 60) is None
+    assert await anext(opening.chunks()) == b": processing\n\n"
+    await opening.close()
+
+
+async def test_an_answer_of_nothing_is_none() -> None:
+    with pytest.raises(UpstreamCut, match="answered with nothing"):
+        await Opening(FakeAnswer(200, JSON, ()), is_read=False).begin()
+
+
 async def test_closing_ends_the_wait() -> None:
     answer = SlowAnswer()
     opening = Opening(answer, is_read=False)

@@ -1,9 +1,11 @@
+import asyncio
 import gzip
 import zlib
+from collections.abc import AsyncIterator
 
 import pytest
 
-from kinference.gateway import verdict
+from kinference.gateway import errors, verdict
 from kinference.gateway.backends import Leg
 from kinference.gateway.errors import Refusal
 from kinference.gateway.verdict import Blame, ErrorAnswer
@@ -52,6 +54,21 @@ async def test_an_endless_error_is_told_by_its_status() -> None:
     answer = FakeAnswer(400, JSON, [bytes(1 << 20)] * 3)
     assert (await verdict.read_error(answer, ENGINE)).body == b""
     assert answer.is_closed
+
+
+class SlowError(FakeAnswer):
+    """Tells a byte at a time, for ever."""
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while True:
+            await asyncio.sleep(0.005)
+            yield b" "
+
+
+async def test_an_error_that_takes_for_ever_to_be_told_is_told_by_its_status() -> None:
+    answer = SlowError(500)
+    error = await asyncio.wait_for(verdict.read_error(answer, ENGINE, patience=0.02), 60)
+    assert (error.status, error.body, answer.is_closed) == (500, b"", True)
 
 
 async def test_an_error_that_breaks_off_is_told_by_its_status() -> None:
@@ -117,3 +134,11 @@ def test_h1_a_retry_after_survives_a_body_that_does_not() -> None:
     told = verdict.told_to_client(answered(429, b"slow down", ((b"retry-after", b"7"),)), Blame.DESTINATION)
     assert isinstance(told, Refusal)
     assert told.retry_after == 7
+
+
+@pytest.mark.parametrize("forever", [b"99999999999", b"9" * 5000])
+def test_no_destination_sends_a_client_away_for_ever(forever: bytes) -> None:
+    sent_away = answered(503, b"full", ((b"retry-after", forever),))
+    for told in (verdict.told_to_client(sent_away, Blame.DESTINATION), verdict.retold(sent_away)):
+        assert isinstance(told, Refusal)
+        assert errors.headers(told) == ((b"retry-after", b"86400"),)

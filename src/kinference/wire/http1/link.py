@@ -75,7 +75,8 @@ class Link(asyncio.Protocol):
         elif self.reply.status:
             self._fail(UpstreamTimeout(f"{self.origin} fell silent for {self._patience:g} s mid-answer"))
         else:
-            self._fail(UpstreamTimeout(f"{self.origin} sent nothing for {self._patience:g} s"))
+            what = "no whole head" if self.reply.has_begun else "nothing"
+            self._fail(UpstreamTimeout(f"{self.origin} sent {what} for {self._patience:g} s"))
 
     # --- its user's calls ------------------------------------------------------------------------
 
@@ -90,9 +91,12 @@ class Link(asyncio.Protocol):
         self._transport.writelines(pieces)
 
     async def head(self, patience: Seconds) -> None:
-        """Wait for the head of the answer. Raises UpstreamUnreachable, UpstreamCut or UpstreamTimeout."""
+        """Wait for the whole head of the answer. Raises UpstreamUnreachable, UpstreamCut or UpstreamTimeout."""
+        self._patience = left = patience
+        until = self._loop.time() + patience
         while not self.reply.status:
-            await self.more(patience)
+            await self._wait(left)
+            left = until - self._loop.time()
 
     def take(self) -> bytes:
         """What has come of the body since the last time, b"" for nothing."""
@@ -107,9 +111,12 @@ class Link(asyncio.Protocol):
 
     async def more(self, patience: Seconds) -> None:
         """Wait for more to come of an answer that is not complete. Raises UpstreamCut or UpstreamTimeout."""
+        self._patience = patience
+        await self._wait(patience)
+
+    async def _wait(self, patience: Seconds) -> None:
         if self._failure is not None:
             raise self._failure
-        self._patience = patience
         self._deadlines.give(self, patience)
         self._news = news = self._loop.create_future()
         try:
