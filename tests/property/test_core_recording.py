@@ -53,7 +53,14 @@ def test_what_was_recorded_comes_out_the_same(
         fleet.observe(POOL, specs[at].address, observations[at])
         size = rng.choice([40, 700, 3_000])
         prompt = bytes([rng.randrange(2)]) * size
-        request = Request("m", Api.OPENAI_CHAT, (prompt,), size, qos=rng.choice(list(QosClass)))
+        request = Request(
+            "m",
+            Api.OPENAI_CHAT,
+            (prompt,),
+            size,
+            qos=rng.choice(list(QosClass)),
+            session=rng.choice(["", "one", "other"]),
+        )
         decision = router.decide(request, float(now))
         (recording,) = router.recordings.newest(1)
         weighed = replay(msgspec.json.decode(msgspec.json.encode(recording), type=Recording))

@@ -54,6 +54,8 @@ class Case(msgspec.Struct, frozen=True, eq=False, gc=False):
     turn: int
     key: int
     """Equal for prompts with an equal head, 0 for one too short to tell."""
+    session: int = 0
+    """Equal for requests of one session, 0 for one that names none."""
 
 
 class CostTerm(Protocol):

@@ -4,23 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from math import isfinite
-from typing import Any, ClassVar, Protocol
 
 from kinference.core.choose import AnyOne, Cheapest, InTurn, LesserOfTwo
 from kinference.core.cost import Base, InFlight, Interference, Prefill, QueueWait, Risk, SlotWait
 from kinference.core.rivals.policies import RIVALS
-from kinference.core.scoring import Scoring
+from kinference.core.scoring import Policy, Scoring
 from kinference.errors import ConfigError
-
-
-class Policy(Protocol):
-    """A frozen dataclass whose fields are the policy's parameters and whose docstring is its help."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def scoring(self) -> Scoring:
-        """The terms and the chooser with these parameters."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,8 @@ class Recording(msgspec.Struct, frozen=True):
     """Columns that depend on more than the candidates: what a tenant's money is worth in time."""
     rejected: tuple[Rejected, ...]
     pick: str
+    session: str = "0"
+    """As `key`: no name of a session is kept."""
 
     @property
     def size(self) -> int:
@@ -157,6 +159,7 @@ def record(case: Case, setting: Setting, weighed: Weighed) -> Recording:
         extra=setting.extra,
         rejected=setting.rejected,
         pick=weighed.names[weighed.chosen],
+        session=str(case.session),
     )
 
 
@@ -217,6 +220,7 @@ def _case(recording: Recording) -> Case:
         now=recording.at,
         turn=recording.turn,
         key=int(recording.key),
+        session=int(recording.session),
     )
 
 

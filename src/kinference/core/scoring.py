@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import add
 from random import Random
-from typing import TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
 
@@ -32,6 +32,16 @@ class Scoring:
     """Whoever would have to evict running requests for this one is left out while another has room."""
     in_milliseconds: bool = False
     """The terms are times: what a tenant's money is worth in time can be added."""
+
+
+class Policy(Protocol):
+    """A frozen dataclass whose fields are the policy's parameters and whose docstring is its help."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def scoring(self) -> Scoring:
+        """The terms and the chooser with these parameters."""
+        ...
 
 
 class Draw(msgspec.Struct, frozen=True, gc=False):

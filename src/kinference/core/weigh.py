@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import msgspec
+from xxhash import xxh3_64_intdigest
 
 from kinference.core.candidates import Group, Shortlist
 from kinference.core.cost import REQUEST_TOKENS, Case
@@ -151,6 +152,7 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
         now=now,
         turn=next(group.turns),
         key=_key(prompt),
+        session=xxh3_64_intdigest(request.session.encode("utf-8", "surrogatepass")) if request.session else 0,
     )
 
 

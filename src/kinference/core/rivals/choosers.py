@@ -27,6 +27,56 @@ class BoundedRing:
 
 
 @dataclass(frozen=True, slots=True)
+class SameForSession:
+    """One and the same for all requests of a session; the least loaded for one without."""
+
+    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+        if not case.session:
+            return _least(case.beside, case, rng)
+        claims = [xxh3_64_intdigest(name.encode(), case.session) for name in case.names]
+        return claims.index(max(claims))
+
+
+@dataclass(frozen=True, slots=True)
+class HotOrCold:
+    """The least cost among those that are not hot: that have no more requests than the quantile of all."""
+
+    quantile: float
+
+    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:
+        places = len(case.beside)
+        bound = sorted(case.beside)[min(places - 1, int(self.quantile * places))]
+        return _least(
+            [inf if load > bound else cost for load, cost in zip(case.beside, totals, strict=True)], case, rng
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MatchUnlessShort:
+    """The longest match if no more than so many tokens are missing; else the least loaded."""
+
+    missing: float
+
+    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+        most = max(case.hits)
+        if most == 0 or case.uncached[case.hits.index(most)] > self.missing:
+            return _least(case.beside, case, rng)
+        return _least([-hit for hit in case.hits], case, rng)
+
+
+@dataclass(frozen=True, slots=True)
+class MostFree:
+    """The most room in the KV cache, without what waits for it, for each request there."""
+
+    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+        taken = [
+            (load.resident + ahead - load.prefill_tokens - load.room) / (1.0 + requests)
+            for load, ahead, requests in zip(case.loads, case.ahead, case.beside, strict=True)
+        ]
+        return _least(taken, case, rng)
+
+
+@dataclass(frozen=True, slots=True)
 class MatchUnlessImbalanced:
     """The shortest queue while queues are uneven; else the longest match if long enough, else the least cached."""
 

@@ -1,5 +1,6 @@
 """The policies of others by their names, each with the source of its rule and its published defaults."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kinference.core.choose import Cheapest, Chooser, LesserOfTwo
@@ -7,8 +8,12 @@ from kinference.core.cost import Base, CostTerm, Prefill, QueueWait
 from kinference.core.rivals.choosers import (
     BoundedRing,
     ExploitOrExplore,
+    HotOrCold,
     MatchAmongUnloaded,
     MatchUnlessImbalanced,
+    MatchUnlessShort,
+    MostFree,
+    SameForSession,
     StickyUntilSaturated,
 )
 from kinference.core.rivals.terms import (
@@ -18,9 +23,10 @@ from kinference.core.rivals.terms import (
     PrefixMiss,
     QueueShare,
     RecentlyCold,
+    TokensAndCacheUse,
     WorkTimesBatch,
 )
-from kinference.core.scoring import Scoring
+from kinference.core.scoring import Policy, Scoring
 
 
 def _ruled(chooser: Chooser, *terms: CostTerm) -> Scoring:
@@ -142,8 +148,67 @@ class Mooncake:
         return _ruled(Cheapest(), Base(), QueueWait(), Prefill())
 
 
-RIVALS = {
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One destination for each session, by hashing; least requests without one (production-stack's session router)."""
+
+    def scoring(self) -> Scoring:
+        return Scoring((), (), SameForSession(), by_prefix=False, guards=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prequal:
+    """The least latency among those not hot by requests in flight (Prequal, NSDI'24, its hot-cold rule: 0.84).
+
+    Probes tell the latency at the present load: here that is what is learned and what is ahead.
+    """
+
+    quantile: float = field(default=0.84, metadata={"help": "hot: more requests than this share of all have"})
+
+    def scoring(self) -> Scoring:
+        terms = (Base(), QueueWait())
+        return Scoring(terms, terms, HotOrCold(self.quantile), by_prefix=False, guards=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LeastLoad:
+    """Tokens in flight over throughput, plus 0.15 k/(1 - k) s for KV use k (SGLang's model gateway: least load).
+
+    The throughput is the learned one, where the original has 2,000 tokens a second until it is told.
+    """
+
+    full_ms: float = field(default=150.0, metadata={"help": "what a half full KV cache counts"})
+
+    def scoring(self) -> Scoring:
+        terms = (TokensAndCacheUse(self.full_ms),)
+        return Scoring(terms, terms, Cheapest(), by_prefix=False, guards=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KvAware:
+    """The longest match unless over 2,000 tokens are missing, else least requests (vLLM production-stack: kvaware)."""
+
+    missing: float = field(default=2_000.0, metadata={"help": "tokens to compute, up to which the match counts"})
+
+    def scoring(self) -> Scoring:
+        return _ruled(MatchUnlessShort(self.missing))
+
+
+@dataclass(frozen=True, slots=True)
+class Llumnix:
+    """The most free KV cache for each request there, those that wait taken off (Llumnix, OSDI'24; no migration)."""
+
+    def scoring(self) -> Scoring:
+        return Scoring((), (), MostFree(), by_prefix=False, guards=False)
+
+
+RIVALS: Mapping[str, Callable[..., Policy]] = {
+    "session": Session,
     "peak_ewma": PeakEwma,
+    "prequal": Prequal,
+    "least_load": LeastLoad,
+    "llumnix": Llumnix,
+    "kv_aware": KvAware,
     "bounded_hash": BoundedHash,
     "sglang_cache_aware": SglangCacheAware,
     "aibrix": Aibrix,

@@ -6,6 +6,7 @@ from kinference.core.cost import Case
 from kinference.ids import Milliseconds
 
 ENGINE_BLOCK_TOKENS = 16
+NEARLY_FULL = 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,21 @@ class PotentialBlocks:
         return [
             (self.prefill_weight * (ahead + uncached) + load.resident + uncached + hit) / ENGINE_BLOCK_TOKENS
             for ahead, uncached, hit, load in zip(case.ahead, case.uncached, case.hits, case.loads, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class TokensAndCacheUse:
+    """The time that the tokens in flight take at the prompts' rate, and more the fuller the KV cache is."""
+
+    full_ms: Milliseconds = 150.0
+    name: str = "tokens_and_kv_use"
+
+    def column(self, case: Case) -> list[Milliseconds]:
+        used = [min(load.kv_usage_ratio, NEARLY_FULL) for load in case.loads]
+        return [
+            slope * max(load.resident, ahead) + self.full_ms * share / (1.0 - share)
+            for slope, load, ahead, share in zip(case.slopes, case.loads, case.ahead, used, strict=True)
         ]
 
 

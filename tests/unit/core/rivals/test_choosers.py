@@ -3,13 +3,19 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
+from msgspec.structs import replace
+
 from kinference.core.choose import Chooser
 from kinference.core.cost import Case
 from kinference.core.rivals.choosers import (
     BoundedRing,
     ExploitOrExplore,
+    HotOrCold,
     MatchAmongUnloaded,
     MatchUnlessImbalanced,
+    MatchUnlessShort,
+    MostFree,
+    SameForSession,
     StickyUntilSaturated,
 )
 
@@ -32,6 +38,37 @@ def test_equal_heads_share_an_endpoint_until_it_is_over_the_bound(make_case: Mak
 
 def test_a_prompt_without_a_head_falls_anywhere(make_case: MakeCase) -> None:
     assert len(chosen(BoundedRing(1.25), make_case([0] * 4, key=0))) == 4
+
+
+def test_a_session_keeps_its_endpoint_whatever_its_load_and_moves_only_when_that_goes(make_case: MakeCase) -> None:
+    rule = SameForSession()
+    homes = [min(chosen(rule, replace(make_case([0] * 4), session=session))) for session in range(1, 40)]
+    assert set(homes) == {0, 1, 2, 3}
+    fewer = [min(chosen(rule, replace(make_case([0] * 3), session=session))) for session in range(1, 40)]
+    assert all(now == before for now, before in zip(fewer, homes, strict=True) if before != 3)
+    busy = replace(make_case([0] * 4, beside=[9.0] * 4), session=1)
+    assert chosen(rule, busy) == {homes[0]}
+    assert chosen(rule, make_case([0] * 3, beside=[2.0, 1.0, 2.0])) == {1}
+
+
+def test_the_quickest_of_those_that_are_not_hot_wins(make_case: MakeCase) -> None:
+    rule = HotOrCold(0.5)
+    assert chosen(rule, make_case([0] * 4, beside=[9.0, 1.0, 2.0, 3.0]), [1.0, 30.0, 20.0, 10.0]) == {3}
+    assert chosen(rule, make_case([0] * 4, beside=[1.0] * 4), [4.0, 3.0, 2.0, 2.0]) == {2, 3}
+
+
+def test_a_match_counts_unless_too_much_is_missing(make_case: MakeCase) -> None:
+    assert chosen(MatchUnlessShort(200), make_case([0, 900, 850], beside=[0.0, 9.0, 0.0])) == {1}
+    assert chosen(MatchUnlessShort(50), make_case([0, 900, 850], beside=[0.0, 9.0, 1.0])) == {0}
+    assert chosen(MatchUnlessShort(5_000), make_case([0, 0], beside=[1.0, 0.0])) == {1}
+
+
+def test_the_most_room_for_each_request_wins_what_waits_taken_off(make_case: MakeCase) -> None:
+    case = make_case([0] * 3, ahead=[0.0, 0.0, 900.0])
+    for load, room in zip(case.loads, (1_000.0, 2_000.0, 2_500.0), strict=True):
+        load.room = room
+    assert chosen(MostFree(), case) == {1}
+    assert chosen(MostFree(), make_case([0] * 3)) == {0, 1, 2}
 
 
 def test_the_longest_match_wins_while_queues_are_even(make_case: MakeCase) -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from kinference.core.cost import Case
 from kinference.core.rivals.terms import (
     CacheUse,
@@ -10,6 +12,7 @@ from kinference.core.rivals.terms import (
     PrefixMiss,
     QueueShare,
     RecentlyCold,
+    TokensAndCacheUse,
     WorkTimesBatch,
 )
 
@@ -29,6 +32,16 @@ def test_potential_blocks_are_those_to_compute_and_those_that_decode(make_case: 
     case = make_case([0, 800], ahead=[0.0, 160.0])
     case.loads[1].resident = 320
     assert PotentialBlocks(2.0).column(case) == [3_000 / 16, (2 * 360 + 320 + 1_000) / 16]
+
+
+def test_tokens_in_flight_take_their_time_and_a_full_cache_counts_more_and_more(make_case: Callable[..., Case]) -> None:
+    case = make_case([0, 0, 0], ahead=[0.0, 500.0, 0.0])
+    case.loads[0].resident = 200
+    for load, used in zip(case.loads, (0.0, 0.5, 1.0), strict=True):
+        load.kv_usage_ratio = used
+    quiet, half, full = TokensAndCacheUse().column(case)
+    assert (quiet, half) == (20.0, 50.0 + 150.0)
+    assert full == pytest.approx(150.0 * 99)
 
 
 def test_the_queue_is_scaled_between_the_shortest_and_the_longest(make_case: Callable[..., Case]) -> None:
