@@ -188,6 +188,18 @@ class UpstreamRequest(msgspec.Struct, frozen=True):
     timeouts: UpstreamTimeouts = UpstreamTimeouts()
 
 
+class Sink(Protocol):
+    """Where an answer is poured."""
+
+    def take(self, chunk: bytes) -> bool:
+        """Take some of it as it arrives. Returns whether more is welcome: if not, `ready` comes first."""
+        ...
+
+    async def ready(self) -> None:
+        """Wait until more is welcome. Raises what came to nothing in `take`."""
+        ...
+
+
 class UpstreamAnswer(Protocol):
     """An answer whose head has arrived; its bytes come as they arrive, never held back to fill a buffer."""
 
@@ -201,11 +213,17 @@ class UpstreamAnswer(Protocol):
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """Body bytes, transfer coding removed, content coding left alone.
+        """Body bytes that have not been taken yet, transfer coding removed, content coding left alone.
 
         Raises UpstreamCut when the answer breaks off, UpstreamTimeout when it stalls.
         """
         ...
+
+    async def pour(self, sink: Sink) -> None:
+        """Give all that `chunks` would to the sink. Raises what `chunks` and the sink raise."""
+        async for chunk in self.chunks():
+            sink.take(chunk)
+            await sink.ready()
 
     async def close(self) -> None:
         """Give the connection back if the answer was read to its end, else close it. Safe to call twice."""

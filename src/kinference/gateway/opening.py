@@ -14,7 +14,7 @@ from kinference.errors import UpstreamCut
 from kinference.gateway.headers import is_stream
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import Seconds
-from kinference.ports import Headers, UpstreamAnswer
+from kinference.ports import Headers, Sink, UpstreamAnswer
 from kinference.shapes.answers import Failed
 from kinference.shapes.dialects import Reader
 from kinference.shapes.sse import Event, EventTooLong
@@ -81,6 +81,15 @@ class Opening(UpstreamAnswer):
                 return chunk
             self._held.extend(self._plain(chunk))
         return self._held.popleft()
+
+    async def pour(self, sink: Sink) -> None:
+        while self._held or self._coming is not None or self._is_first or self._inflater is not None:
+            chunk = await anext(self, None)
+            if chunk is None:
+                return
+            sink.take(chunk)
+            await sink.ready()
+        await self._answer.pour(sink)
 
     async def close(self) -> None:
         coming, self._coming = self._coming, None

@@ -1,6 +1,7 @@
 """The pump: an answer's bytes from the destination to the client, each chunk as it comes.
 
-The loop moves bytes and nothing else; what they mean is the passage's business.
+It moves bytes and nothing else; what they mean is the passage's business. A chunk goes through in the very call that
+brings it: nothing is woken for it, unless the client takes less than comes.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from kinference.errors import ClientGone, UpstreamCut, UpstreamTimeout
 from kinference.gateway.access_log import End
 from kinference.gateway.passage import Passage
 from kinference.ids import Seconds
-from kinference.ports import Clock, UpstreamAnswer
+from kinference.ports import Clock, Sink, UpstreamAnswer
 from kinference.wire.exchange import Exchange
 
 
@@ -27,107 +28,106 @@ class Pipe(msgspec.Struct, frozen=True):
     keep_alive: Seconds
 
 
-class Relay:
+class Relay(Sink):
     """One answer's relay, from after its head to its end. `end` is true at any moment, also after a cancellation."""
 
     def __init__(self, pipe: Pipe, on_first_byte: Callable[[Seconds], None]) -> None:
-        self._pipe = pipe
+        self._answer, self._keep_alive = pipe.answer, pipe.keep_alive
+        self._exchange, self._passage, self._clock = pipe.exchange, pipe.passage, pipe.clock
         self._on_first_byte = on_first_byte
-        self._is_writing = False
-        self._speaking: asyncio.Lock | None = None
-        self._quiet_since = pipe.clock.now()
-        self._has_all = False  # what the client was sent ends the stream, after which SDKs leave without a word
+        self._is_behind = False
+        """Whether the client has yet to take what was sent."""
+        self._has_all = False
+        """Whether what it was sent ends the stream, after which SDKs leave without a word."""
+        self._failure: ClientGone | UpstreamCut | None = None
+        self._silence: asyncio.TimerHandle | None = None
+        self._quiet_since = self._clock.now()
         self.first_byte_at: Seconds | None = None
         self.end = End.CLIENT_CLOSED
 
     async def run(self) -> None:
         """Relay to the end, whatever the end is. Raises nothing but its own cancellation."""
+        if self._passage.can_keep_alive:
+            self._listen(self._keep_alive)
         try:
-            if self._pipe.passage.can_keep_alive:
-                await self._accompanied()
-            else:
-                self.end = await self._pump()
+            self.end = await self._pump()
         except ClientGone:
-            self.end = End.CLIENT_CLOSED
+            pass  # its end is the default one
         finally:
+            if self._silence is not None:
+                self._silence.cancel()
             if self.end is End.CLIENT_CLOSED and self._has_all:
                 self.end = self._good_end()
 
-    async def _accompanied(self) -> None:
-        """Pump, and speak up whenever the stream is silent for long. Few streams ever are, so a timer comes first."""
-        keepers: list[asyncio.Task[None]] = []
-        async with asyncio.TaskGroup() as tasks:
-            silence = asyncio.get_running_loop().call_later(
-                self._pipe.keep_alive, lambda: keepers.append(tasks.create_task(self._keep_alive()))
-            )
-            try:
-                with suppress(ClientGone):  # its end is the default one
-                    self.end = await self._pump()
-            finally:
-                silence.cancel()
-                for keeper in keepers:
-                    keeper.cancel()
-
     async def _pump(self) -> End:
-        passage, clock = self._pipe.passage, self._pipe.clock
+        passage = self._passage
         try:
-            async for chunk in self._pipe.answer.chunks():
-                now = self._quiet_since = clock.now()
-                if self.first_byte_at is None:
-                    self.first_byte_at = now
-                    self._on_first_byte(now)
-                if out := passage.feed(chunk, now):
-                    await self._write(out)
-                self._has_all = passage.is_whole(cut=True)
+            await self._answer.pour(self)
         except (UpstreamCut, UpstreamTimeout):
             if is_whole := passage.is_whole(cut=True):
-                await self._write_rest()
+                await self._write(passage.close())
             return await self._finish(is_whole)
-        await self._write_rest()
+        await self._write(passage.close())
         return await self._finish(passage.is_whole(cut=False))
 
+    def take(self, chunk: bytes) -> bool:
+        now = self._quiet_since = self._clock.now()
+        if self.first_byte_at is None:
+            self.first_byte_at = now
+            self._on_first_byte(now)
+        try:
+            if out := self._passage.feed(chunk, now):
+                self._send(out)
+        except (ClientGone, UpstreamCut) as failure:  # whoever brings the chunk is not who waits for the end
+            self._failure = failure
+            return False
+        if not self._is_behind:
+            self._has_all = self._passage.is_whole(cut=True)
+        return not self._is_behind
+
+    async def ready(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._is_behind:
+            await self._exchange.drained()
+            self._is_behind = False
+            self._has_all = self._passage.is_whole(cut=True)
+
+    def _send(self, out: bytes) -> None:
+        self._is_behind = not self._exchange.send(out)
+
+    async def _write(self, out: bytes) -> None:
+        if out:
+            self._send(out)
+            await self.ready()
+
     async def _finish(self, is_whole: bool) -> End:
-        exchange = self._pipe.exchange
         if is_whole:
-            await exchange.finish()
+            await self._exchange.finish()
             return self._good_end()
-        farewell = self._pipe.passage.farewell()
+        farewell = self._passage.farewell()
         if farewell is None:
-            exchange.abort()
+            self._exchange.abort()
         else:
             await self._write(farewell)
-            await exchange.finish()
+            await self._exchange.finish()
         return End.UPSTREAM_CUT
 
     def _good_end(self) -> End:
-        return End.UPSTREAM_ERROR if self._pipe.passage.has_failed() else End.OK
+        return End.UPSTREAM_ERROR if self._passage.has_failed() else End.OK
 
-    async def _write_rest(self) -> None:
-        if rest := self._pipe.passage.close():
-            await self._write(rest)
+    def _listen(self, pause: Seconds) -> None:
+        """Listen for silence."""
+        self._silence = asyncio.get_running_loop().call_later(pause, self._speak_up)
 
-    async def _write(self, chunk: bytes) -> None:
-        if self._speaking is not None:
-            async with self._speaking:
-                pass  # a keep-alive is on its way out
-        self._is_writing = True
-        await self._pipe.exchange.write(chunk)
-        self._is_writing = False
-
-    async def _keep_alive(self) -> None:
-        """Say something whenever the stream has been silent for long, so that no proxy in between gives it up."""
-        clock, patience = self._pipe.clock, self._pipe.keep_alive
-        self._speaking = asyncio.Lock()
-        while True:
-            await asyncio.sleep(max(self._quiet_since + patience - clock.now(), 0))
-            if clock.now() - self._quiet_since < patience:
-                continue
-            self._quiet_since = clock.now()
-            if self._is_writing:
-                continue  # the client takes nothing, so that it would not get this either
-            if words := self._pipe.passage.keep_alive():
-                try:
-                    async with self._speaking:
-                        await self._pipe.exchange.write(words)
-                except ClientGone:
-                    return  # the pump learns of it by itself
+    def _speak_up(self) -> None:
+        """Say something where the stream has been silent for long, so that no proxy in between gives it up."""
+        now = self._clock.now()
+        left = self._quiet_since + self._keep_alive - now
+        if left <= 0:
+            left, self._quiet_since = self._keep_alive, now
+            # A client that takes nothing would not get this either.
+            if not self._is_behind and (words := self._passage.keep_alive()):
+                with suppress(ClientGone):  # the pump learns of it by itself
+                    self._send(words)
+        self._listen(left)

@@ -4,10 +4,12 @@ import asyncio
 import logging
 import struct
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from socket import SO_LINGER, SOL_SOCKET
+from typing import cast
 
 from aiohttp import web
-from aiohttp.http import HttpVersion11
+from aiohttp.http import HttpVersion11, StreamWriter
 from aiohttp.http_exceptions import LineTooLong
 from multidict import CIMultiDict
 
@@ -21,6 +23,8 @@ _log = logging.getLogger(__name__)
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _CANCELLED_GRACE: Seconds = 1.0
+_UNSENT_MAX = 64 * 1024
+"""Bytes that may wait for a client before its answer does."""
 
 
 class AiohttpServer:
@@ -275,26 +279,36 @@ class _AiohttpExchange(Exchange):
         try:
             await response.prepare(self._request)
         except ConnectionError:
-            raise ClientGone("the client closed its connection") from None
+            raise _gone() from None
 
     def _must_close(self, has_length: bool) -> bool:
         """Whether the connection ends with this answer: draining, a body left unread, or no other framing."""
         unframed = not has_length and self._request.version < HttpVersion11
         return unframed or self._is_draining() or not self._request.content.is_eof()
 
-    async def write(self, chunk: bytes) -> None:
+    def send(self, chunk: bytes) -> bool:
         assert self.is_started, "the head goes first"
         if self.is_over:
             raise ClientGone("the answer was broken off")
         if not chunk or not self._has_body():
-            return
+            return True
         if self._owed is not None:
             self._owed -= len(chunk)
             assert self._owed >= 0, "more bytes than content-length promised"
+        writing = cast("StreamWriter", self._request.writer).write(chunk, drain=False)  # which waits for nothing
         try:
-            await self.response.write(chunk)
+            with suppress(StopIteration):
+                writing.send(None)
         except ConnectionError:
-            raise ClientGone("the client closed its connection") from None
+            raise _gone() from None
+        transport = self._request.transport
+        return transport is None or transport.get_write_buffer_size() <= _UNSENT_MAX
+
+    async def drained(self) -> None:
+        try:
+            await self._request.writer.drain()
+        except ConnectionError:
+            raise _gone() from None
 
     def _has_body(self) -> bool:
         return self.method != "HEAD" and self.response.status not in (204, 304)
@@ -307,7 +321,7 @@ class _AiohttpExchange(Exchange):
         try:
             await self.response.write_eof()
         except ConnectionError:
-            raise ClientGone("the client closed its connection") from None
+            raise _gone() from None
         self.is_over = True
 
     def abort(self) -> None:
@@ -322,6 +336,10 @@ class _AiohttpExchange(Exchange):
             # Where the end of the connection is the end of the answer, only a reset tells the two apart.
             connection.setsockopt(SOL_SOCKET, SO_LINGER, _RESET_ON_CLOSE)
         transport.abort()
+
+
+def _gone() -> ClientGone:
+    return ClientGone("the client closed its connection")
 
 
 def _origin_form(target: str) -> str:

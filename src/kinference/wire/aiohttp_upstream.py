@@ -92,22 +92,27 @@ class _AiohttpAnswer(UpstreamAnswer):
     def is_ready(self) -> bool:
         return False  # the library does not tell
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncIterator[bytes]:
+        return self  # which goes on where it was, asked twice
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
         content = self._response.content
-        while True:
-            try:
-                async with asyncio.timeout(self._patience):
-                    chunk = await content.readany()
-            except TimeoutError:
-                raise UpstreamTimeout(f"{self._origin} fell silent for {self._patience:g} s mid-answer") from None
-            except (aiohttp.ClientError, HttpProcessingError, OSError):
-                # What had arrived before the break is still the client's; the public reads only raise.
-                if rest := content._read_nowait(-1):  # noqa: SLF001 - as said above
-                    yield rest
-                raise UpstreamCut(f"{self._origin} broke its answer off") from None
-            if not chunk:
-                return
-            yield chunk
+        try:
+            async with asyncio.timeout(self._patience):
+                chunk = await content.readany()
+        except TimeoutError:
+            raise UpstreamTimeout(f"{self._origin} fell silent for {self._patience:g} s mid-answer") from None
+        except (aiohttp.ClientError, HttpProcessingError, OSError):
+            # What had arrived before the break is still the client's; the public reads only raise, and do so again.
+            if rest := content._read_nowait(-1):  # noqa: SLF001 - as said above
+                return rest
+            raise UpstreamCut(f"{self._origin} broke its answer off") from None
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
 
     async def close(self) -> None:
         self._response.close()

@@ -57,9 +57,20 @@ class Exchange(Protocol):
         """Send the head. Framing (`content-length` if given, else chunked) and `date` are the carrier's."""
         ...
 
+    def send(self, chunk: bytes) -> bool:
+        """Send body bytes at once. Returns whether the client keeps up: if not, wait until it has `drained` them.
+        Raises ClientGone.
+        """
+        ...
+
+    async def drained(self) -> None:
+        """Wait until the client has taken most of what was sent. Raises ClientGone."""
+        ...
+
     async def write(self, chunk: bytes) -> None:
         """Send body bytes at once; waits while the client reads slower than we write. Raises ClientGone."""
-        ...
+        if not self.send(chunk):
+            await self.drained()
 
     async def finish(self) -> None:
         """End the answer cleanly."""

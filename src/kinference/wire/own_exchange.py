@@ -29,6 +29,10 @@ class OwnExchange:
     """Whether the answer was finished or broken off, after which nobody cancels the handler."""
     is_received = False
     """Whether the request has come in to its end."""
+    _is_lost = False
+    """Whether nobody is there any more to take the answer."""
+    _is_cut = False
+    """Whether the rest of the request can never come."""
 
     def __init__(self, head: Head, path: str, query: str, peer: str, accepted_at: Seconds) -> None:
         self.method, self.path, self.query, self.headers = head.method, path, query, head.headers
@@ -43,15 +47,15 @@ class OwnExchange:
     def peer_names(self) -> Sequence[str]:
         """The names in the client's certificate."""
 
-    @property
-    @abstractmethod
-    def _is_lost(self) -> bool:
-        """Whether nobody is there any more to take the answer."""
+    def lose(self) -> None:
+        """The client took its request back, or its connection is gone."""
+        self._is_lost = True
+        self.break_body()
 
-    @property
-    @abstractmethod
-    def _is_cut(self) -> bool:
-        """Whether the rest of the request can never come."""
+    def break_body(self) -> None:
+        """The rest of the body cannot be read, or will not come."""
+        self._is_cut = True
+        wake(self._arrival)
 
     # --- the request's body ----------------------------------------------------------------------
 
@@ -118,6 +122,19 @@ class OwnExchange:
     @abstractmethod
     async def start(self, status: int, headers: Headers) -> None:
         """Send the head."""
+
+    @abstractmethod
+    def send(self, chunk: bytes) -> bool:
+        """Send body bytes. Returns whether the client keeps up."""
+
+    @abstractmethod
+    async def drained(self) -> None:
+        """Wait until it has caught up."""
+
+    async def write(self, chunk: bytes) -> None:
+        """Send body bytes, and wait while the client reads slower than we write."""
+        if not self.send(chunk):
+            await self.drained()
 
     @abstractmethod
     def _send_end(self) -> None:

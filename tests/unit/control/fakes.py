@@ -4,16 +4,16 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from kinference.errors import KinferenceError
-from kinference.ports import Headers, UpstreamRequest
+from kinference.ports import Headers, UpstreamAnswer, UpstreamRequest
 
 
 @dataclass
-class Answer:
+class Answer(UpstreamAnswer):
     """One answer of the outside."""
 
     is_ready = False
 
-    status: int
+    status: int = 200
     content: bytes = b"{}"
     headers: Headers = ()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kinference.core.fleet import Endpoint, EndpointSpec, Fleet
 from kinference.errors import KinferenceError, UpstreamUnreachable
 from kinference.ids import Address, ObjectRef
-from kinference.ports import Headers, UpstreamRequest
+from kinference.ports import Headers, UpstreamAnswer, UpstreamRequest
 from kinference.vocabulary import Engine
 
 POOL = ObjectRef("default", "pool")
@@ -27,9 +27,9 @@ class ManualClock:
 
 
 @dataclass
-class FakeAnswer:
+class FakeAnswer(UpstreamAnswer):
     is_ready = False
-    status: int
+    status: int = 200
     body: bytes = b""
     headers: Headers = ()
     repeats: int = 1

@@ -17,6 +17,7 @@ from kinference.ports import (
     PickResult,
     Placed,
     ProviderTarget,
+    UpstreamAnswer,
     UpstreamRequest,
 )
 from kinference.shapes.translate import WayBack
@@ -77,12 +78,19 @@ class FakeExchange:
         assert self.status is None, "one head per answer"
         self.status, self.sent_headers = status, headers
 
-    async def write(self, chunk: bytes) -> None:
+    def send(self, chunk: bytes) -> bool:
         assert self.status is not None
         assert not self.is_finished
         if self._leaves_after is not None and len(self.written) >= self._leaves_after:
             raise ClientGone("left")
         self.written.append(chunk)
+        return True
+
+    async def drained(self) -> None: ...
+
+    async def write(self, chunk: bytes) -> None:
+        if not self.send(chunk):
+            await self.drained()
 
     async def finish(self) -> None:
         assert not self.is_finished
@@ -99,16 +107,18 @@ class FakeExchange:
         return next((value for field_, value in self.sent_headers if field_ == name), None)
 
 
-class FakeAnswer:
+class FakeAnswer(UpstreamAnswer):
     """What a destination answers. A chunk that is an error is raised in its place."""
 
     is_ready = False
+    status = 0
+    headers: Headers = ()
 
     def __init__(
         self, status: int = 200, headers: Headers = JSON, chunks: Sequence[bytes | KinferenceError] = (b"{}",)
     ) -> None:
         self.status, self.headers = status, headers
-        self._chunks = chunks
+        self._chunks = iter(chunks)
         self.on_chunk: Callable[[], None] = lambda: None
         self.is_closed = False
 

@@ -200,11 +200,12 @@ async def test_g7_a_client_that_vanishes_mid_stream_closes_the_destination_and_i
 
     class Endless(FakeAnswer):
         async def chunks(self) -> AsyncIterator[bytes]:
-            yield CHUNK
+            async for chunk in super().chunks():
+                yield chunk
             streaming.set()
             await asyncio.Event().wait()
 
-    answer = Endless(200, EVENTS)
+    answer = Endless(200, EVENTS, (CHUNK,))
     world = World(upstream=FakeUpstream(answer))
     async with asyncio.TaskGroup() as tasks:
         handling = tasks.create_task(serve(FakeExchange(CHAT, (BODY,)), world))

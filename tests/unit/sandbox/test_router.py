@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
-from kinference.ports import Headers, UpstreamRequest
+from kinference.ports import Headers, UpstreamAnswer, UpstreamRequest
 from kinference.sandbox.router import ANSWER_BYTES_MAX, BODY_BYTES_MAX, SandboxRouter
 from kinference.sandbox.routes import RouteTable, SandboxRoute
 from tests.unit.sandbox.asked import Asked
@@ -16,10 +16,12 @@ EVENTS = ((b"content-type", b"text/event-stream"),)
 CHAT, EMBEDDINGS = "/v1/chat/completions", "/v1/embeddings"
 
 
-class Upstream:
+class Upstream(UpstreamAnswer):
     """Answers with pieces; an error among them breaks the answer off, an error alone comes before it."""
 
     is_ready = False
+    status = 0
+    headers: Headers = ()
 
     def __init__(self, *pieces: bytes | KinferenceError, status: int = 200, headers: Headers = ()) -> None:
         self.pieces, self.status, self.headers = pieces, status, headers

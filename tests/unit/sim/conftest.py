@@ -48,8 +48,14 @@ class FakeExchange:
     async def start(self, status: int, headers: Headers) -> None:
         self.status, self.answer_headers = status, dict(headers)
 
-    async def write(self, chunk: bytes) -> None:
+    def send(self, chunk: bytes) -> bool:
         self.chunks.append(chunk)
+        return True
+
+    async def drained(self) -> None: ...
+
+    async def write(self, chunk: bytes) -> None:
+        self.send(chunk)
 
     async def finish(self) -> None:
         self.is_finished = True

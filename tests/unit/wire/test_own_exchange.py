@@ -15,7 +15,6 @@ from kinference.wire.own_exchange import OwnExchange, wake
 class NotedExchange(OwnExchange):
     """Notes what it would send."""
 
-    _is_lost = _is_cut = False
     peer_names = ()
 
     def __init__(self, headers: Headers = ()) -> None:
@@ -34,9 +33,12 @@ class NotedExchange(OwnExchange):
         self.is_started = True
         self.sent.append(str(status))
 
-    async def write(self, chunk: bytes) -> None:
+    def send(self, chunk: bytes) -> bool:
         if self._counts(chunk):
             self.sent.append(chunk.decode())
+        return True
+
+    async def drained(self) -> None: ...
 
     def _send_end(self) -> None:
         self.sent.append("end")

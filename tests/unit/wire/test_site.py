@@ -33,6 +33,10 @@ class NotedExchange:
         yield b""
 
     async def start(self, status: int, headers: Headers) -> None: ...
+    def send(self, chunk: bytes) -> bool:
+        return True
+
+    async def drained(self) -> None: ...
     async def write(self, chunk: bytes) -> None: ...
     async def finish(self) -> None:
         self.is_over = True

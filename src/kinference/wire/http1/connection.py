@@ -32,8 +32,8 @@ _FIRST_PROBE: Seconds = 0.02
 _PROBES_MAX = 8
 _AHEAD_MAX = 64 * 1024
 """Bytes of requests sent ahead from which on a client waits. Below it is read, or its end would not show."""
-_GATHERED_MAX = 64 * 1024
-"""Bytes to write that may wait for the end of the event loop's round."""
+_JOINED_MAX = 16 * 1024
+"""A piece up to here is copied behind the head that it follows: a system call costs more than a copy."""
 _BUSY = Malformed(503, "too many connections")
 
 
@@ -50,8 +50,8 @@ class Connection(asyncio.Protocol):
         """Of requests sent before the answer to an earlier one was complete."""
         self._ahead_bytes = 0
         self._first_byte_at: Seconds | None = None
-        self._outgoing: list[bytes] = []
-        self._outgoing_bytes = 0
+        self._head = b""
+        """Of an answer, waiting for what follows it."""
         self._drains: list[asyncio.Future[None]] = []
         self._is_half_closed = False
         self._is_ending = False
@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
         if exchange is not None:
             exchange.release()
         if exchange is not None and not exchange.is_over:
-            exchange.break_body()
+            exchange.lose()
             assert self._handler is not None, "each exchange has a handler"
             self._handler.cancel()
 
@@ -227,23 +227,25 @@ class Connection(asyncio.Protocol):
         """The `date` line."""
         return self._site.date.at(self._site.clock.wall())
 
+    def send_head(self, head: bytes) -> None:
+        """Write with what follows in this round of the event loop, if something does."""
+        self._head = head
+        self._site.loop.call_soon(self.flush)
+
     def send(self, piece: bytes) -> None:
-        """Write with whatever else is written in this round of the event loop: a system call costs more than a copy."""
-        if not self._outgoing:
-            self._site.loop.call_soon(self.flush)
-        self._outgoing.append(piece)
-        self._outgoing_bytes += len(piece)
-        if self._outgoing_bytes > _GATHERED_MAX:
+        """Write at once."""
+        if self._head and len(piece) <= _JOINED_MAX:
+            piece, self._head = self._head + piece, b""
+        elif self._head:
             self.flush()
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(piece)
 
     def flush(self) -> None:
-        """Write what has gathered now."""
-        if self._outgoing and self._transport is not None and not self._transport.is_closing():
-            pieces, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
-            if len(pieces) == 1:
-                self._transport.write(pieces[0])
-            else:
-                self._transport.writelines(pieces)
+        """Write the head that waits, if one does."""
+        if head := self._head:
+            self._head = b""
+            self.send(head)
 
     async def drained(self) -> None:
         """Wait until the client has taken most of what was written, or is gone."""

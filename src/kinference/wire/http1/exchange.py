@@ -8,7 +8,7 @@ from kinference.ports import Headers
 from kinference.wire.exchange import table
 from kinference.wire.http1 import answers
 from kinference.wire.http1.requests import RequestHead
-from kinference.wire.own_exchange import OwnExchange, gone, wake
+from kinference.wire.own_exchange import OwnExchange, gone
 from kinference.wire.untaken import Untaken
 
 BODY_HELD_MAX = 256 * 1024
@@ -25,13 +25,15 @@ class Line(Protocol):
     @property
     def is_draining(self) -> bool: ...
     @property
-    def is_lost(self) -> bool: ...
-    @property
     def is_congested(self) -> bool: ...
     @property
     def account(self) -> Untaken: ...
+    def send_head(self, head: bytes) -> None:
+        """Write, at the end of the event loop's round at the latest: with what follows, if something does."""
+        ...
+
     def send(self, piece: bytes) -> None:
-        """Write, at the end of the event loop's round at the latest."""
+        """Write at once."""
         ...
 
     async def drained(self) -> None:
@@ -59,7 +61,7 @@ CLOSE = (b"connection", b"close")
 
 
 class Http1Exchange(OwnExchange):
-    """A request and its answer. `receive`, `end_body` and `break_body` are called by the connection."""
+    """A request and its answer. `receive`, `end_body`, `break_body` and `lose` are called by the connection."""
 
     def __init__(self, line: Line, head: RequestHead, accepted_at: Seconds) -> None:
         path, _, query = _origin_form(head.target).partition("?")
@@ -67,21 +69,12 @@ class Http1Exchange(OwnExchange):
         self._line, self._account, self._is_http_1_1 = line, line.account, head.is_http_1_1
         self._held = 0
         self._is_chunked = False
-        self._is_broken = False
         self.must_close = not head.keeps_alive
         """Whether the connection ends with this answer."""
 
     @property
     def peer_names(self) -> Sequence[str]:
         return self._line.peer_names
-
-    @property
-    def _is_lost(self) -> bool:
-        return self._line.is_lost
-
-    @property
-    def _is_cut(self) -> bool:
-        return self._is_broken or self._line.is_lost
 
     # --- the request's body ----------------------------------------------------------------------
 
@@ -95,9 +88,8 @@ class Http1Exchange(OwnExchange):
         super().receive(piece)
 
     def break_body(self) -> None:
-        """The rest of the body cannot be read, or will not come."""
-        self._is_broken = self.must_close = True
-        wake(self._arrival)
+        self.must_close = True
+        super().break_body()
 
     def _take(self) -> Sequence[bytes]:
         pieces, self._pieces = self._pieces, []
@@ -128,7 +120,7 @@ class Http1Exchange(OwnExchange):
         own = self._own_fields(has_server=b"server" in told, tells_of_close=tells_of_close)
         head = answers.head(status, headers, own)
         self.is_started = True
-        self._line.send(head)
+        self._line.send_head(head)
 
     def _own_fields(self, *, has_server: bool, tells_of_close: bool) -> bytes:
         own = self._line.date()
@@ -142,19 +134,21 @@ class Http1Exchange(OwnExchange):
             own += b"connection: keep-alive\r\n"
         return own
 
-    async def write(self, chunk: bytes) -> None:
-        if not self._counts(chunk):
-            return
+    def send(self, chunk: bytes) -> bool:
         line = self._line
-        if self._is_chunked:
-            for piece in answers.chunk(chunk):
-                line.send(piece)
-        else:
-            line.send(chunk)
-        if line.is_congested:
-            await line.drained()
-            if self._is_lost:
-                raise gone()
+        if self._counts(chunk):
+            if self._is_chunked:
+                for piece in answers.chunk(chunk):
+                    line.send(piece)
+            else:
+                line.send(chunk)
+        return not line.is_congested
+
+    async def drained(self) -> None:
+        if self._line.is_congested:
+            await self._line.drained()
+        if self._is_lost:
+            raise gone()
 
     def _send_end(self) -> None:
         if self._is_chunked:

@@ -1,7 +1,7 @@
 """One connection to a destination: a request out, its answer in, and how it failed if it did."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
@@ -26,6 +26,8 @@ class Link(asyncio.Protocol):
         self._deadlines = deadlines
         self._failure: KinferenceError | None = None
         self._news: asyncio.Future[None] | None = None
+        self._take_over: Callable[[bytes], bool] | None = None
+        """Gets the body as it comes, as long as it returns that it wants more."""
         self._patience: Seconds = NEVER
         self._is_holding = False
         self._is_closed = False
@@ -44,6 +46,11 @@ class Link(asyncio.Protocol):
             why = "broke its answer off" if self.reply.status else "answered with something other than HTTP"
             self._fail(UpstreamCut(f"{self.origin} {why}"))
             return
+        if self._take_over is not None and self.reply.pieces:
+            if self._take_over(self.take()) and not self.reply.is_complete:
+                self._deadlines.give(self, self._patience)
+                return
+            self._take_over = None
         if self.reply.is_complete:
             if not self.reply.is_reusable and self._news is None:
                 self.close()
@@ -125,6 +132,16 @@ class Link(asyncio.Protocol):
             self._news, self.deadline = None, NEVER
         if not self.reply.pieces:
             self._raise_failure()
+
+    async def pour(self, take: Callable[[bytes], bool], patience: Seconds) -> None:
+        """Hand over what comes, as it comes, until the answer is complete or `take` returns that it wants no more for
+        now. Raises UpstreamCut or UpstreamTimeout.
+        """
+        self._take_over = take
+        try:
+            await self.more(patience)
+        finally:
+            self._take_over = None
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

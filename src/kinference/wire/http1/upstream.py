@@ -11,7 +11,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from kinference.errors import UpstreamUnreachable
-from kinference.ports import Headers, Upstream, UpstreamAnswer, UpstreamRequest
+from kinference.ports import Headers, Sink, Upstream, UpstreamAnswer, UpstreamRequest
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.http1.link import Link
 from kinference.wire.http1.pool import Pool
@@ -137,6 +137,16 @@ class _Http1Answer(UpstreamAnswer):
                 break
             await link.more(self._patience)
         raise StopAsyncIteration
+
+    async def pour(self, sink: Sink) -> None:
+        while (link := self._link) is not None:
+            if chunk := link.take():
+                sink.take(chunk)
+            elif link.reply.is_complete:
+                break
+            else:
+                await link.pour(sink.take, self._patience)
+            await sink.ready()
 
     async def close(self) -> None:
         link, self._link = self._link, None

@@ -55,24 +55,17 @@ class Http2Exchange(OwnExchange):
     def __init__(self, line: Line, stream_id: int, head: HttpHead, accepted_at: Seconds) -> None:
         super().__init__(head, head.path, head.query, line.peer, accepted_at)
         self._line, self._stream_id = line, stream_id
+        self._is_behind = False
+        """Whether the client has yet to take what was sent."""
         self._drain: asyncio.Future[None] | None = None
-        self._was_lost = False
 
     @property
     def peer_names(self) -> Sequence[str]:
         return self._line.peer_names
 
-    @property
-    def _is_lost(self) -> bool:
-        return self._was_lost
-
-    _is_cut = _is_lost
-
     def lose(self) -> None:
-        """The stream was reset, or the connection lost."""
-        self._was_lost = True
-        wake(self._arrival)
-        wake(self._drain)
+        super().lose()
+        self.go_on()
 
     # --- the request's body ----------------------------------------------------------------------
 
@@ -98,15 +91,21 @@ class Http2Exchange(OwnExchange):
         self.is_started = True
         self._line.send_head(self._stream_id, block)
 
-    async def write(self, chunk: bytes) -> None:
-        if self._counts(chunk) and not self._line.send_body(self._stream_id, chunk):
+    def send(self, chunk: bytes) -> bool:
+        if self._counts(chunk):
+            self._is_behind = not self._line.send_body(self._stream_id, chunk)
+        return not self._is_behind
+
+    async def drained(self) -> None:
+        if self._is_behind:
             self._drain = asyncio.get_running_loop().create_future()
             await self._drain
-            if self._is_lost:
-                raise gone()
+        if self._is_lost:
+            raise gone()
 
     def go_on(self) -> None:
         """The client has taken what was written."""
+        self._is_behind = False
         wake(self._drain)
 
     def _send_end(self) -> None:

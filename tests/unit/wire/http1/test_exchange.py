@@ -16,9 +16,12 @@ class NotedLine:
         self.sent: list[bytes] = []
         self.peer, self.peer_names = "peer", ("agent.local",)
         self.account = Untaken()
-        self.is_draining = self.is_lost = self.is_congested = False
+        self.is_draining = self.is_congested = False
         self.is_held = self.is_turned_over = self.is_reset = self.is_closed = False
         self.may_go_on = asyncio.Event()
+
+    def send_head(self, head: bytes) -> None:
+        self.sent.append(head)
 
     def send(self, piece: bytes) -> None:
         self.sent.append(piece)
@@ -119,14 +122,13 @@ async def test_a_writer_waits_for_a_slow_client() -> None:
 
 
 async def test_a_lost_client_is_gone_for_every_step() -> None:
-    line = NotedLine()
-    exchange = exchange_on(line)
-    line.is_lost = True
+    exchange = exchange_on(NotedLine())
+    exchange.lose()
     with pytest.raises(ClientGone):
         await exchange.start(200, ())
-    line.is_lost = False
+    exchange = exchange_on(NotedLine())
     await exchange.start(200, ())
-    line.is_lost = True
+    exchange.lose()
     with pytest.raises(ClientGone):
         await exchange.write(b"x")
     with pytest.raises(ClientGone):
