@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kinference.shapes import claude, media, reasoners
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.gemini.thinking import refuses_penalties
-from kinference.shapes.ir import Audio, Effort, FormatKind, Request, Thinking, kinds_of
+from kinference.shapes.ir import Audio, Effort, FormatKind, Reasoning, Request, Thinking, kinds_of
 from kinference.shapes.lost import Lost, Untranslatable
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
@@ -102,6 +102,15 @@ def _plain(request: Request, fields: Fields, target: Api) -> tuple[Request, list
     return request, []
 
 
+def _thoughts(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """OpenAI itself takes no message that tells what was thought; those that serve others' models in its API do."""
+    if target is not Api.OPENAI_CHAT or request.is_plain_chat or Reasoning not in kinds_of(request.turns):
+        return request, []
+    blocks = (block for turn in request.turns for block in turn.blocks)
+    is_told = any(isinstance(block, Reasoning) and block.issuer is None for block in blocks)
+    return request, [Lost("dropped", name_of(Concept.OLD_REASONING, fields))] if is_told else []
+
+
 def _json(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     hinted = only_hints(request, target)
     return request, [Lost("clamped", name_of(Concept.JSON_OBJECT, fields), "hint")] if hinted else []
@@ -143,4 +152,15 @@ def _model(request: Request, fields: Fields, target: Api) -> tuple[Request, list
     return request, [Lost("dropped", name_of(concept, fields)) for concept in dropped]
 
 
-_RULES: Final[tuple[_Rule, ...]] = (_temperature, _cap, _stop, _seed, _grammar, _plain, _json, _effort, _model)
+_RULES: Final[tuple[_Rule, ...]] = (
+    _temperature,
+    _cap,
+    _stop,
+    _seed,
+    _grammar,
+    _plain,
+    _thoughts,
+    _json,
+    _effort,
+    _model,
+)

@@ -100,10 +100,12 @@ def _thought_out(blocks: tuple[Block, ...], issuers: tuple[Api | None, ...]) -> 
 
 
 def _issuers(request: Request, target: Api) -> tuple[Api | None, ...]:
-    """Whose thoughts the destination takes: its own, Chat plain ones too, and Claude on Bedrock what Claude signed."""
+    """Whose thoughts the destination takes: its own, Chat plain ones too but for OpenAI's models, and Claude on Bedrock
+    what Claude signed.
+    """
     if target is Api.BEDROCK_CONVERSE:
         return (Api.ANTHROPIC_MESSAGES,) if "claude" in request.model else ()
-    if target is Api.OPENAI_CHAT:
+    if target is Api.OPENAI_CHAT and request.is_plain_chat:
         return (target, None, Api.GEMINI) if is_gemini(request.model) else (target, None)
     return (target,)
 

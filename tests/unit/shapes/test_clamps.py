@@ -51,6 +51,14 @@ def test_sampling_is_dropped_for_models_that_refuse_it(model: str) -> None:
     assert lost == ("dropped=temperature" if model != "m" else "")
 
 
+def test_openai_itself_is_not_told_what_was_thought() -> None:
+    said = {"role": "assistant", "content": "a", "reasoning_content": "hm"}
+    body = {"model": "m", "messages": [*HI, said, *HI]}
+    for model, lost in (("gpt-5", "dropped=assistant.reasoning_content"), ("qwen3", "")):
+        assert warnings(body, CHAT, CHAT, model) == lost
+        assert ("reasoning_content" in sent(body, CHAT, CHAT, model)["messages"][1]) is (not lost)
+
+
 def thinking(budget: int) -> Any:
     return {
         "model": "m",

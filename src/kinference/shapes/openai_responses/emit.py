@@ -154,6 +154,9 @@ def _item(block: ToolCall | ToolResult | Reasoning | Sealed) -> Json:
 
 
 def _message(role: Role, blocks: Sequence[Block]) -> Json:
+    """What was said. Parts of the assistant's own belong to items that a provider holds: one text goes without them."""
+    if role is Role.ASSISTANT and len(blocks) == 1 and isinstance(blocks[0], Text):
+        return {"type": "message", "role": _ROLES[role], "content": blocks[0].text}
     parts = [_part(block, is_said=role is Role.ASSISTANT) for block in blocks]
     return {"type": "message", "role": _ROLES[role], "content": parts}
 

@@ -44,11 +44,7 @@ def test_a_chat_becomes_items() -> None:
         "stream": True,
         "input": [
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
-            {
-                "type": "message",
-                "role": "assistant",
-                "content": [{"type": "output_text", "text": "a", "annotations": []}],
-            },
+            {"type": "message", "role": "assistant", "content": "a"},
             {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c", "output": "r"},
         ],
