@@ -186,7 +186,10 @@ def _hits(group: Group, prompt: Prompt) -> list[int]:
     """Tokens expected to be cached at each place: what was sent there, by how far the engine confirms such beliefs."""
     hits, destinations = [0] * len(group.destinations), group.destinations
     for model, depths in prompt.depths.items():
-        block_tokens, places = BLOCK_BYTES / group.traits[model].bytes_per_token, group.places[model]
+        places = group.places.get(model)
+        if places is None:  # all who serve it were left out: the prompt was looked up for a wider group
+            continue
+        block_tokens = BLOCK_BYTES / group.traits[model].bytes_per_token
         for slot, depth in depths.items():
             place = places.get(slot)
             if place is not None:

@@ -57,6 +57,13 @@ def test_hits_count_in_tokens_of_the_model_each_is_asked_for() -> None:
     assert case.uncached == [len(TEXT) // 4, 5 * BLOCK_BYTES // 2, REQUEST_TOKENS]
 
 
+def test_a_prompt_that_was_looked_up_for_more_destinations_weighs_those_that_are_left() -> None:
+    group, index = group_of("m", "n"), PrefixIndex()
+    index.insert(1, hash_prompt((TEXT,), chain_seed("n", "")).blocks)
+    case = make_case(request(), group.only([1]), look_up(request(), group, index), 0.0)
+    assert case.hits == [10 * BLOCK_BYTES // 4]
+
+
 def test_hits_are_believed_as_far_as_the_engine_confirms_them() -> None:
     group, index = group_of("m"), PrefixIndex()
     group.destinations[0].hit_trust = 0.5
