@@ -2,11 +2,11 @@
 
 import logging
 from dataclasses import dataclass
-from enum import Enum
 
 from kinference.ids import Milliseconds, Seconds
 from kinference.observe.metrics import GATEWAY_OVERHEAD, GATEWAY_REQUESTS, GATEWAY_TOKENS, GATEWAY_TTFT, Metrics
 from kinference.ports import PickResult
+from kinference.vocabulary import Keyed
 
 _log = logging.getLogger("kinference.gateway")
 
@@ -14,7 +14,7 @@ CLIENT_CLOSED_STATUS = 499
 """For the log and the metrics, where no head went out: nobody was left to read one."""
 
 
-class End(Enum):
+class End(Keyed):
     """How a request ended."""
 
     OK = "ok"
@@ -24,6 +24,9 @@ class End(Enum):
     UPSTREAM_CUT = "upstream_cut"
     CLIENT_CLOSED = "client_closed"
     INTERNAL = "internal"
+
+
+_ENDS = {end: end.value for end in End}
 
 
 @dataclass(slots=True)
@@ -71,7 +74,7 @@ class Record:
 def write(record: Record, now: Seconds, metrics: Metrics) -> None:
     """Log and count one finished request."""
     duration_ms = (now - record.accepted_at) * 1000
-    metrics.count(GATEWAY_REQUESTS, record.api, str(record.status), record.end.value)
+    metrics.count(GATEWAY_REQUESTS, record.api, str(record.status), _ENDS[record.end])
     if record.overhead_ms is not None:
         metrics.time(GATEWAY_OVERHEAD, record.overhead_ms / 1000)
     if record.ttft_ms is not None:

@@ -1,5 +1,7 @@
 """A destination's answer on its way out: head, relay, and the accounts afterwards, however it ends."""
 
+import msgspec
+
 from kinference.errors import Draining, UpstreamCut, UpstreamTimeout
 from kinference.gateway import errors, headers
 from kinference.gateway.access_log import End, Record
@@ -26,15 +28,17 @@ WARNINGS = b"x-kinference-warnings"
 _NOT_BUFFERED = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 
 
-class Deliverer:
+class Deliverer(msgspec.Struct, frozen=True):
     """Relays one delivery to its client and reports it."""
 
-    def __init__(self, outside: Outside, options: GatewayOptions, record: Record, route: Route) -> None:
-        self._outside, self._options, self._record, self._route = outside, options, record, route
+    outside: Outside
+    options: GatewayOptions
+    record: Record
+    route: Route
 
     async def deliver(self, delivery: Delivery, reply: Reply) -> None:
         """Send the answer. Raises nothing but ClientGone before its first byte, and its own cancellation."""
-        answer, clock = delivery.answer, self._outside.clock
+        answer, clock = delivery.answer, self.outside.clock
         if delivery.is_foreign_count:
             await self._deliver_count(delivery, reply)
             return
@@ -46,29 +50,29 @@ class Deliverer:
         if _wants_array(reply) and headers.is_event_stream(table(head)):
             passage, head = ArrayPassage(passage), _as_array(head)
         await reply.start(answer.status, head)
-        pipe = Pipe(reply.exchange, answer, passage, clock, self._options.keep_alive)
+        pipe = Pipe(reply.exchange, answer, passage, clock, self.options.keep_alive)
 
         def first_byte(now: Seconds) -> None:
-            if self._route.runs_prompt:
+            if self.route.runs_prompt:
                 delivery.ticket.began(now - delivery.sent_at, answer.status)
 
         relay = Relay(pipe, first_byte)
         try:
             await relay.run()
         finally:
-            self._record.end = relay.end
+            self.record.end = relay.end
             await answer.close()
             if relay.first_byte_at is not None:
-                self._record.ttft_ms = (relay.first_byte_at - delivery.sent_at) * 1000
+                self.record.ttft_ms = (relay.first_byte_at - delivery.sent_at) * 1000
                 self._account(delivery, passage, broken=relay.end is End.UPSTREAM_CUT)
             elif relay.end is End.UPSTREAM_CUT:
                 self._nothing_came(delivery)
 
     async def _deliver_whole(self, delivery: Delivery, way_back: WayBack, reply: Reply) -> None:
         """Read all of an answer before the client hears of it: only then is it known to be one."""
-        answer, clock = delivery.answer, self._outside.clock
+        answer, clock = delivery.answer, self.outside.clock
         try:
-            received = await self._outside.departure.unless_over(read_whole(answer))
+            received = await self.outside.departure.unless_over(read_whole(answer))
         except Draining as error:
             await reply.refuse(errors.refusal_of(error))
             return
@@ -79,7 +83,7 @@ class Deliverer:
         finally:
             await answer.close()
         now = clock.now()
-        self._record.ttft_ms = (now - delivery.sent_at) * 1000
+        self.record.ttft_ms = (now - delivery.sent_at) * 1000
         delivery.ticket.began(now - delivery.sent_at, answer.status)
         try:
             whole = WholeTranslation(way_back.back, received)
@@ -95,11 +99,11 @@ class Deliverer:
         await reply.start(answer.status, (*head, length))
         await reply.exchange.write(body)
         await reply.exchange.finish()
-        self._record.end = End.OK
+        self.record.end = End.OK
 
     async def _deliver_count(self, delivery: Delivery, reply: Reply) -> None:
         """A count of tokens in the client's own words."""
-        assert self._route.api is not None, "what was delivered was inferred"
+        assert self.route.api is not None, "what was delivered was inferred"
         try:
             tokens = read_count(await read_whole(delivery.answer))
         except (UpstreamCut, UpstreamTimeout):
@@ -110,20 +114,20 @@ class Deliverer:
         if tokens is None:
             await reply.refuse(Refusal(errors.EMPTY_ANSWER, "the destination's count was none"))
         else:
-            await reply.json(write_count(self._route.api, tokens))
+            await reply.json(write_count(self.route.api, tokens))
 
     def _nothing_came(self, delivery: Delivery) -> None:
         """The destination promised an answer by its head, and broke off: that is a failure of its own."""
-        if self._route.runs_prompt:
-            waited = self._outside.clock.now() - delivery.sent_at
+        if self.route.runs_prompt:
+            waited = self.outside.clock.now() - delivery.sent_at
             delivery.ticket.began(waited, errors.UPSTREAM_BROKEN.status)
         delivery.ticket.abort(AbortReason.UNSPECIFIED, "the destination broke its answer off")
 
     def _account(self, delivery: Delivery, passage: Counted, *, broken: bool = False) -> None:
-        if not self._route.runs_prompt:
+        if not self.route.runs_prompt:
             delivery.ticket.abort(AbortReason.NOT_DISPATCHED, "answered without running the prompt")
             return
-        record, usage, gaps = self._record, passage.usage() or Usage(), passage.gaps()
+        record, usage, gaps = self.record, passage.usage() or Usage(), passage.gaps()
         record.usage_estimated = usage.prompt_tokens is None or usage.completion_tokens is None
         record.prompt_tokens = _or(usage.prompt_tokens, delivery.body_bytes // BYTES_PER_TOKEN)
         record.completion_tokens = _or(usage.completion_tokens, passage.estimated_tokens())
@@ -141,7 +145,7 @@ class Deliverer:
         delivery.ticket.complete(report)
 
     def _passage(self, delivery: Delivery, told: Table) -> Passage:
-        api = self._route.api
+        api = self.route.api
         assert api is not None, "what was delivered was inferred"
         if delivery.way_back is not None:
             return TranslatedPassage(delivery.way_back.back, self._frame(delivery.way_back))
@@ -151,7 +155,7 @@ class Deliverer:
 
     def _frame(self, way_back: WayBack) -> Frame:
         back = way_back.back
-        return Frame(self._record.request_id, int(self._outside.clock.wall()), back.wants_usage, back.echo)
+        return Frame(self.record.request_id, int(self.outside.clock.wall()), back.wants_usage, back.echo)
 
 
 def _or(counted: int | None, estimate: int) -> int:

@@ -16,16 +16,16 @@ from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import HeldBody
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.reply import Reply
-from kinference.gateway.routes import MODEL_PREFIX, Dialect, Duty, Route, dialect_of, find, missed
+from kinference.gateway.routes import MODEL_PREFIX, Duty, Route, dialect_of, find, missed
 from kinference.gateway.verdict import ErrorAnswer
-from kinference.ports import Headers
 from kinference.shapes.counting import write_count
-from kinference.vocabulary import Loss
-from kinference.wire.exchange import Exchange, header, respond, table
+from kinference.vocabulary import Api, Loss
+from kinference.wire.exchange import Exchange, Table, respond, table
 from kinference.wire.strangers import is_of_a_strange_page
 
 _LOGGED_PATH_MAX = 200
 _STRANGE_PAGE = "web pages from elsewhere need a key (gateway.keys), or a name of listen.names"
+_APIS = {api: api.value for api in Api}
 _LOSSES = {loss.value: loss for loss in Loss}
 
 
@@ -50,7 +50,7 @@ class Gateway:
         dialect = dialect_of(exchange.path, anthropic_version=b"anthropic-version" in told)
         reply = Reply(exchange, dialect, record, self._outside.clock)
         try:
-            await self._serve(route, reply, record, dialect)
+            await self._serve(route, reply, told)
         except (ClientGone, asyncio.CancelledError):
             record.client_left()
             raise
@@ -61,7 +61,7 @@ class Gateway:
         """Unique, and no secret."""
         return f"{self._id_prefix}{next(self._numbers):016x}"
 
-    async def _serve(self, route: Route | None, reply: Reply, record: Record, dialect: Dialect) -> None:
+    async def _serve(self, route: Route | None, reply: Reply, told: Table) -> None:
         exchange = reply.exchange
         if route is None:
             meant = missed(exchange.path)
@@ -80,41 +80,46 @@ class Gateway:
         if caller is ANYONE and names is not None and is_of_a_strange_page(exchange.headers, names):
             await reply.refuse(Refusal(errors.FORBIDDEN, _STRANGE_PAGE))
             return
-        record.tenant = caller.tenant
+        reply.record.tenant = caller.tenant
         if route.duty is Duty.LIST_MODELS:
-            await self._list_models(reply, caller, dialect)
+            await self._list_models(reply, caller)
         elif route.duty is Duty.SHOW_MODEL:
-            await self._show_model(reply, caller, dialect)
+            await self._show_model(reply, caller)
         else:
-            await self._infer(route, reply, record, caller)
+            await self._infer(route, reply, caller, told)
 
-    async def _list_models(self, reply: Reply, caller: Caller, dialect: Dialect) -> None:
+    async def _list_models(self, reply: Reply, caller: Caller) -> None:
         directory = self._outside.directory
         shown = (
             model for model in directory.models() if not model.is_glob and directory.allows(caller.tenant, model.id)
         )
-        await reply.json(listing.of_many(shown, dialect))
+        await reply.json(listing.of_many(shown, reply.dialect))
 
-    async def _show_model(self, reply: Reply, caller: Caller, dialect: Dialect) -> None:
+    async def _show_model(self, reply: Reply, caller: Caller) -> None:
         directory = self._outside.directory
         name = unquote(reply.exchange.path[len(MODEL_PREFIX) :])
         found = next((model for model in directory.models() if model.id == name and not model.is_glob), None)
         if found is None or not directory.allows(caller.tenant, name):
             await reply.refuse(Refusal(errors.UNKNOWN_MODEL, "no such model is served here"))
             return
-        await reply.json(listing.of_one(found, dialect))
+        await reply.json(listing.of_one(found, reply.dialect))
 
-    async def _infer(self, route: Route, reply: Reply, record: Record, caller: Caller) -> None:
-        exchange, api = reply.exchange, route.api
+    async def _infer(self, route: Route, reply: Reply, caller: Caller, told: Table) -> None:
+        exchange, record, api = reply.exchange, reply.record, route.api
         assert api is not None, "what infers has an API"
-        record.api = api.value
+        record.api = _APIS[api]
         body = HeldBody(self._body_limits, self._outside.picker)
         inbound = Inbound(exchange.path, exchange.query, exchange.headers, record.request_id, api)
-        loss = loss_of(exchange.headers, self._options.loss)
-        order = Order(caller, inbound, body, not route.runs_prompt, loss)
+        order = Order(caller, inbound, body, not route.runs_prompt, loss_of(told, self._options.loss))
         dispatch = Dispatch(self._outside, self._options, record, order)
         try:
-            outcome = await self._outcome(dispatch, exchange)
+            outcome: Delivery | Estimated | Refusal | ErrorAnswer
+            try:
+                outcome = await self._outside.departure.unless_over(dispatch.run(exchange))
+            except ClientGone:
+                raise
+            except KinferenceError as error:
+                outcome = errors.refusal_of(error)
             if isinstance(outcome, Delivery):
                 await Deliverer(self._outside, self._options, record, route).deliver(outcome, reply)
             elif isinstance(outcome, Estimated):
@@ -127,18 +132,10 @@ class Gateway:
             await dispatch.close()
             body.placed()
 
-    async def _outcome(self, dispatch: Dispatch, exchange: Exchange) -> Delivery | Estimated | Refusal | ErrorAnswer:
-        try:
-            return await self._outside.departure.unless_over(dispatch.run(exchange))
-        except ClientGone:
-            raise
-        except KinferenceError as error:
-            return errors.refusal_of(error)
 
-
-def loss_of(received: Headers, configured: Loss) -> Loss:
+def loss_of(told: Table, configured: Loss) -> Loss:
     """What a lossy translation comes to for one request: its header can make it stricter and no laxer."""
-    wanted = header(received, b"x-kinference-loss")
+    wanted = told.get(b"x-kinference-loss")
     if wanted is None:
         return configured
     named = _LOSSES.get(wanted.decode("latin-1").strip().lower(), configured)

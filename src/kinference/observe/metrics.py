@@ -2,11 +2,11 @@
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import accumulate
-from typing import Final
+from typing import Final, TypeAlias
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -202,13 +202,18 @@ class _Series:
         self.created = time.time()
 
 
+_Known: TypeAlias = dict[tuple[str, ...], _Series]
+"""A metric's series by their label values, which are bounded: what a client sends is found there only as it is shown."""
+
+
 class Metrics(Collector):
     """The metrics of one process, made from the table. A metric outside the table cannot be recorded."""
 
     def __init__(self, table: Sequence[Metric] = TABLE) -> None:
-        self._by_metric: dict[Metric, dict[tuple[str, ...], _Series]] = {row: {} for row in table}
-        self._by_labels: dict[tuple[str, ...], _Series] = {}
-        """By name and label values, so that a request's counts are one look-up each."""
+        self._by_metric: dict[Metric, _Known] = {row: {} for row in table}
+        self._counters = self._of(Kind.COUNTER)
+        self._gauges = self._of(Kind.GAUGE)
+        self._histograms = self._of(Kind.HISTOGRAM)
         self._seen: dict[tuple[Metric, int], set[str]] = {}
         for row in table:
             if not row.labels:
@@ -216,20 +221,20 @@ class Metrics(Collector):
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
+    def _of(self, kind: Kind) -> dict[Metric, _Known]:
+        return {row: known for row, known in self._by_metric.items() if row.kind is kind}
+
     def count(self, metric: Metric, *labels: str, amount: float = 1) -> None:
         """Add to a counter."""
-        assert metric.kind is Kind.COUNTER
-        (self._by_labels.get((metric.name, *labels)) or self._series(metric, labels)).value += amount
+        (self._counters[metric].get(labels) or self._series(metric, labels)).value += amount
 
     def gauge(self, metric: Metric, value: float, *labels: str) -> None:
         """Set a gauge."""
-        assert metric.kind is Kind.GAUGE
-        self._series(metric, labels).value = value
+        (self._gauges[metric].get(labels) or self._series(metric, labels)).value = value
 
     def time(self, metric: Metric, seconds: float, *labels: str) -> None:
         """Put one duration into a histogram."""
-        assert metric.kind is Kind.HISTOGRAM
-        series = self._by_labels.get((metric.name, *labels)) or self._series(metric, labels)
+        series = self._histograms[metric].get(labels) or self._series(metric, labels)
         series.value += seconds
         series.buckets[bisect_left(series.edges, seconds)] += 1
 
@@ -240,8 +245,6 @@ class Metrics(Collector):
         series = known.get(bounded)
         if series is None:
             series = known[bounded] = _Series(metric.buckets)
-        if bounded == labels:  # what is unbounded is not kept
-            self._by_labels[metric.name, *labels] = series
         return series
 
     def _bounded(self, metric: Metric, place: int, value: str) -> str:
@@ -265,21 +268,21 @@ class Metrics(Collector):
             yield _FAMILIES[row.kind](row, known)
 
 
-def _counters(row: Metric, known: Mapping[tuple[str, ...], _Series]) -> Family:
+def _counters(row: Metric, known: _Known) -> Family:
     family = CounterMetricFamily(row.name, row.help, labels=row.labels)
     for labels, series in known.items():
         family.add_metric(labels, series.value, created=series.created)
     return family
 
 
-def _gauges(row: Metric, known: Mapping[tuple[str, ...], _Series]) -> Family:
+def _gauges(row: Metric, known: _Known) -> Family:
     family = GaugeMetricFamily(row.name, row.help, labels=row.labels)
     for labels, series in known.items():
         family.add_metric(labels, series.value)
     return family
 
 
-def _histograms(row: Metric, known: Mapping[tuple[str, ...], _Series]) -> Family:
+def _histograms(row: Metric, known: _Known) -> Family:
     family = HistogramMetricFamily(row.name, row.help, labels=row.labels)
     edges = [*map(str, row.buckets), "+Inf"]
     for labels, series in known.items():

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -79,8 +79,8 @@ class Service:
         draining = self._parts.desk.is_draining
         return self._links.trouble() or unready_reason(self._parts.fleet, draining=draining)
 
-    async def _serve_gateway(self, exchange: Exchange) -> None:
-        await self._gateway.handle(exchange)
+    def _serve_gateway(self, exchange: Exchange) -> Awaitable[None]:
+        return self._gateway.handle(exchange)
 
     def _follow_backends(self) -> None:
         """A record or a route leads elsewhere: what was wrong with its backends may have been put right."""

@@ -1,6 +1,7 @@
 """The metrics: only what the table has, and never more series than it allows."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -66,6 +67,19 @@ def test_no_value_can_break_the_page(metrics: Metrics, value: str) -> None:
 def test_a_metric_outside_the_table_cannot_be_recorded(metrics: Metrics) -> None:
     with pytest.raises(KeyError):
         metrics.count(Metric("stray_total", Kind.COUNTER, "Stray."))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        lambda metrics: metrics.count(HELD),
+        lambda metrics: metrics.gauge(TOOK, 1.0),
+        lambda metrics: metrics.time(ASKED, 1.0, "m", "200"),
+    ],
+)
+def test_a_metric_is_recorded_only_as_its_kind_is(metrics: Metrics, record: Callable[[Metrics], None]) -> None:
+    with pytest.raises(KeyError):
+        record(metrics)
 
 
 def test_two_processes_worth_of_metrics_do_not_share(metrics: Metrics) -> None:
