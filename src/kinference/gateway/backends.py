@@ -19,6 +19,8 @@ from kinference.wire.sigv4 import AwsKeys
 
 ANTHROPIC_VERSION = b"2023-06-01"
 """Sent to Anthropic where the client named none."""
+_NOT_EVERYWHERE = frozenset({Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES})
+"""APIs of engines that some engines lack."""
 _KEY_FIELDS = {Api.GEMINI: b"x-goog-api-key", Api.AZURE_OPENAI: b"api-key"}
 _VERSION = re.compile(r"v\d+(alpha|beta)?\d*")
 
@@ -97,6 +99,8 @@ class Leg(msgspec.Struct, frozen=True):
     """Our credential there, so that an answer that repeats it can be cleaned; "" when there is none."""
     aws: AwsKeys | None = None
     """Signs the request once its body is known."""
+    may_lack: bool = False
+    """Whether it leads to an engine by a path that some engines do not have."""
 
     def __repr__(self) -> str:
         return f"Leg({self.name!r})"  # neither the secret nor the fields, which carry it too
@@ -124,7 +128,7 @@ def _engine_leg(destination: LocalTarget, endpoint: EndpointRoute, inbound: Inbo
     if api is not inbound.api:
         path, query = TOKENIZE if is_count(path) else path_to(api, inbound.api, "", streaming=False), ""
     target = _with_query(join_path(endpoint.path_prefix, path), query)
-    return Leg(destination.address, endpoint.origin, target, fields, api)
+    return Leg(destination.address, endpoint.origin, target, fields, api, may_lack=api in _NOT_EVERYWHERE)
 
 
 def _provider_leg(destination: ProviderTarget, backend: BackendRoute, inbound: Inbound) -> Leg | None:

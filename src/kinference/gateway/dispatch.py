@@ -7,6 +7,7 @@ answer) is closed by `close`, which its owner calls however the request ends.
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Final
 
 import msgspec
 
@@ -48,10 +49,9 @@ from kinference.wire.sigv4 import Signable, signature
 
 _log = logging.getLogger(__name__)
 
+_NOWHERE: Final[frozenset[LocalTarget | ProviderTarget]] = frozenset()
 _NO_STREAM = StreamId(0)
 """The body comes with the call."""
-_NOT_EVERYWHERE = frozenset({Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES})
-"""APIs of engines that some engines lack."""
 AWS_SERVICE = "bedrock"
 _UNREACHABLE_STATUS = 502
 """Reported for a destination that gave no status of its own."""
@@ -111,20 +111,28 @@ class Dispatch:
 
     async def run(self, exchange: Exchange) -> Delivery | Estimated | Refusal | ErrorAnswer:
         """Try destinations until one answers, the picker has none left or the attempts are used up."""
-        await self._order.body.receive(exchange)
+        body = self._order.body
+        if not body.take_arrived(exchange):
+            await body.receive(exchange)
         placed = await self._place()
         if placed.picked.destination is None:
             return self._refused(placed.picked)
         outcome = await self._attempt(placed, placed.picked.destination)
+        if isinstance(outcome, _Failure):
+            outcome = await self._again(outcome)
+        if isinstance(outcome, _Failure) and self._order.counts and outcome.is_uncounted:
+            with suppress(BadBody):
+                return Estimated(estimate(body.whole, self._order.inbound.api))
+        body.release()
+        return outcome if isinstance(outcome, Delivery) else outcome.told
+
+    async def _again(self, outcome: Delivery | _Failure) -> Delivery | _Failure:
+        """Try elsewhere for as long as that may help."""
         for _ in range(1, self._options.attempts_max):
             if isinstance(outcome, Delivery) or outcome.is_final:
                 break
             outcome = await self._elsewhere(outcome)
-        if isinstance(outcome, _Failure) and self._order.counts and outcome.is_uncounted:
-            with suppress(BadBody):
-                return Estimated(estimate(self._order.body.whole, self._order.inbound.api))
-        self._order.body.release()
-        return outcome if isinstance(outcome, Delivery) else outcome.told
+        return outcome
 
     async def _elsewhere(self, failure: _Failure) -> Delivery | _Failure:
         """Pick once more; what has failed so far stands when there is nowhere else to go."""
@@ -158,7 +166,7 @@ class Dispatch:
             client_request_id=order.inbound.request_id,
             qos=order.caller.qos,
             request_path=order.inbound.path,
-            failed=frozenset(self._failed),
+            failed=frozenset(self._failed) if self._failed else _NOWHERE,
             attempts_left=max(self._options.attempts_max - self._record.attempts, 1),
             translates=True,
             loss=order.loss,
@@ -200,13 +208,15 @@ class Dispatch:
 
     async def _ask(self, leg: Leg, placed: Placed, ticket: Ticket) -> Delivery | _Failure | None:
         """Send what the picker gave; None where an engine has no such path. Raises BadBody."""
-        if self._may_lack(leg) and self._outside.gaps.lacks(Address(leg.name), self._order.inbound.path, self._now()):
+        order, body, clock = self._order, placed.body, self._outside.clock
+        if leg.may_lack and self._outside.gaps.lacks(Address(leg.name), order.inbound.path, clock.now()):
             return None
-        way_back, body = self._way_back(leg, placed), placed.body
-        if way_back is None and not self._order.counts:
+        way_back = None if leg.api is order.inbound.api else self._way_back(leg, placed)
+        if way_back is None and placed.usage is not StreamUsage.SETTLED and not order.counts:
             body = self._with_usage(placed)
-        is_foreign = self._order.counts and leg.api.shape is not self._order.inbound.api
-        outcome, sent_at = await self._timed(leg, body, ticket)
+        is_foreign = order.counts and leg.api.shape is not order.inbound.api
+        sent_at = clock.now()
+        outcome = await self._send(leg, body, ticket, sent_at)
         if outcome is None or isinstance(outcome, _Failure):
             return outcome
         return Delivery(outcome, ticket, sent_at, len(placed.body), body is not placed.body, way_back, is_foreign)
@@ -217,35 +227,24 @@ class Dispatch:
         """Ask an engine that lacks the client's API in the one that every engine has. Raises BadBody."""
         order = self._order
         assert isinstance(destination, LocalTarget), "only an engine lacks a path"
-        self._outside.gaps.note(destination.address, order.inbound.path, self._now())
+        clock = self._outside.clock
+        self._outside.gaps.note(destination.address, order.inbound.path, clock.now())
         leg = chat_leg_to(destination, order.inbound, self._outside.directory)
         if leg is None:
             ticket.abort(AbortReason.NOT_DISPATCHED, "no route is known to the destination")
             return self._failure("unresolved", Refusal(errors.UPSTREAM_BROKEN, "the destination has no known route"))
         way = Way(order.inbound.api, leg.api, self._record.model, order.loss)
         body, way_back = (count_request(placed.body, way), None) if order.counts else in_chat(placed.body, way)
-        outcome, sent_at = await self._timed(leg, body, ticket)
+        sent_at = clock.now()
+        outcome = await self._send(leg, body, ticket, sent_at)
         assert outcome is not None, "there is nothing else to ask it for"
         if isinstance(outcome, _Failure):
             return outcome
         return Delivery(outcome, ticket, sent_at, len(placed.body), False, way_back, order.counts)
 
-    def _may_lack(self, leg: Leg) -> bool:
-        """Whether the leg leads to an engine by a path that some engines do not have."""
-        return not leg.is_provider and leg.api is self._order.inbound.api and leg.api in _NOT_EVERYWHERE
-
-    async def _timed(self, leg: Leg, body: bytes, ticket: Ticket) -> tuple[UpstreamAnswer | _Failure | None, Seconds]:
-        sent_at = self._now()
-        outcome = await self._send(leg, body, ticket, sent_at)
-        self._record.upstream_s += self._now() - sent_at
-        return outcome, sent_at
-
-    def _now(self) -> Seconds:
-        return self._outside.clock.now()
-
     def _way_back(self, leg: Leg, placed: Placed) -> WayBack | None:
         order = self._order
-        if leg.api is order.inbound.api or order.counts:
+        if order.counts:
             return None
         if isinstance(placed.way_back, WayBack):
             return known_way_back(placed.way_back, leg.api, self._record.model)
@@ -273,20 +272,24 @@ class Dispatch:
             fields = (*fields, *signature(signable, leg.aws, AWS_SERVICE, self._outside.clock.wall()))
         request = UpstreamRequest("POST", leg.origin, leg.target, fields, (body,), self._options.timeouts)
         ticket.is_dispatched = True
+        outcome: UpstreamAnswer | ErrorAnswer | KinferenceError
+        is_missing = False
         try:
             self._answer = answer = await self._outside.upstream.send(request)
             if verdict.is_success(answer.status):
                 outcome = await self._opened(answer, leg)
-                if not isinstance(outcome, ErrorAnswer):
-                    return outcome
-                error = outcome
             else:
-                error = await verdict.read_error(answer, leg)
-                if self._may_lack(leg) and verdict.lacks_path(error):
-                    return None
-        except (UpstreamUnreachable, UpstreamCut, UpstreamTimeout) as error_:
-            return self._no_answer(error_, ticket, self._now() - sent_at)
-        return self._error_answer(error, leg, ticket, self._now() - sent_at)
+                outcome = await verdict.read_error(answer, leg)
+                is_missing = leg.may_lack and verdict.lacks_path(outcome)
+        except (UpstreamUnreachable, UpstreamCut, UpstreamTimeout) as error:
+            outcome = error
+        waited = self._outside.clock.now() - sent_at
+        self._record.upstream_s += waited
+        if is_missing:
+            return None
+        if isinstance(outcome, ErrorAnswer):
+            return self._error_answer(outcome, leg, ticket, waited)
+        return self._no_answer(outcome, ticket, waited) if isinstance(outcome, KinferenceError) else outcome
 
     async def _opened(self, answer: UpstreamAnswer, leg: Leg) -> UpstreamAnswer | ErrorAnswer:
         """Read the beginning of an answer, as long as the client can wait for its head. Raises as the answer does."""

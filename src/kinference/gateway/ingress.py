@@ -1,7 +1,7 @@
 """The client's body on its way in: counted against our own limit and the picker's, and held for a second attempt."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import msgspec
 
@@ -33,15 +33,21 @@ class HeldBody:
         self.whole = b""
         """All of it, once it has arrived."""
 
+    def take_arrived(self, exchange: Exchange) -> bool:
+        """Take it in at once, where all of it is here; else it is yet to be received. Raises as `receive` does."""
+        whole = exchange.arrived()
+        if whole is None:
+            return False
+        self._count(whole)
+        self.whole = whole
+        return True
+
     async def receive(self, exchange: Exchange) -> None:
-        """Take it in. Raises BudgetExceeded at our limit and RetryLater at the picker's, at once when the declared
-        length is over it, and IdleTimeout.
+        """Take it in as it comes. Raises BudgetExceeded at our limit and RetryLater at the picker's, at once when the
+        declared length is over it, and IdleTimeout.
         """
-        if (whole := exchange.arrived()) is not None:
-            self._take(whole)
-        else:
-            self._expect(content_length(exchange.headers) or 0)
-            await self._gather(exchange.body())
+        self._expect(content_length(exchange.headers) or 0)
+        await self._gather(exchange.body())
         self.whole = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
 
@@ -50,38 +56,44 @@ class HeldBody:
         try:
             async with asyncio.timeout(idle) as patience:
                 async for chunk in chunks:
-                    self._take(chunk)
+                    self._count(chunk)
+                    self._pieces.append(chunk)
                     patience.reschedule(loop.time() + idle)
         except TimeoutError:
             raise IdleTimeout(f"request body stood still for {idle:g} s") from None
 
     def _expect(self, declared: int) -> None:
-        self._check(declared)
-        self._count(self._picker.make_room, declared)
-
-    def _take(self, chunk: bytes) -> None:
-        size = len(chunk)
-        self._check(self._counted + size)
-        self._count(self._picker.hold, size)
-        self._counted += size
-        self._pieces.append(chunk)
-
-    @staticmethod
-    def _count(count: Callable[[int], None], size: int) -> None:
+        if declared > self._limits.bytes_max:
+            raise self._too_long()
         try:
-            count(size)
-        except BudgetExceeded as error:  # all bodies together are too much, which is not this one's fault
-            raise RetryLater("too much is buffered at the moment") from error
+            self._picker.make_room(declared)
+        except BudgetExceeded as error:
+            raise _no_room() from error
 
-    def _check(self, total: int) -> None:
-        if total > self._limits.bytes_max:
-            raise BudgetExceeded(f"request body over the limit of {self._limits.bytes_max} bytes")
+    def _count(self, chunk: bytes) -> None:
+        counted = self._counted + len(chunk)
+        if counted > self._limits.bytes_max:
+            raise self._too_long()
+        try:
+            self._picker.hold(len(chunk))
+        except BudgetExceeded as error:
+            raise _no_room() from error
+        self._counted = counted
+
+    def _too_long(self) -> BudgetExceeded:
+        return BudgetExceeded(f"request body over the limit of {self._limits.bytes_max} bytes")
 
     def placed(self) -> None:
         """Have it counted no longer; harmless when it is not."""
         counted, self._counted = self._counted, 0
-        self._picker.let_go(counted)
+        if counted:
+            self._picker.let_go(counted)
 
     def release(self) -> None:
         """No further attempt will be made: a long answer need not hold on to a long question."""
         self.whole = b""
+
+
+def _no_room() -> RetryLater:
+    """All bodies together are too much, which is not this one's fault."""
+    return RetryLater("too much is buffered at the moment")

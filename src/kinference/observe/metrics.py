@@ -203,7 +203,7 @@ class _Series:
 
 
 _Known: TypeAlias = dict[tuple[str, ...], _Series]
-"""A metric's series by their label values, which are bounded: what a client sends is found there only as it is shown."""
+"""A metric's series by their label values, as they are shown: bounded in number and length."""
 
 
 class Metrics(Collector):
