@@ -22,7 +22,7 @@ from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
 from kinference.picker.service import PickerMethods
 from kinference.picker.tickets import State, Ticket, Tickets
-from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult, PushMetadata
+from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult
 from kinference.vocabulary import AbortReason, Outcome, QosClass, Role
 from kinference.wire import access, grpcio_server
 from kinference.wire.access import Access, Caller, Fields, Token, Unauthenticated
@@ -70,7 +70,7 @@ def ignores(owner: type, method: str) -> Apply:
 
 
 def forgets_the_declared_length(patch: MonkeyPatch) -> None:
-    patch.setattr(convert, "push_metadata", lambda _: PushMetadata())
+    patch.setattr(convert, "declared_length", lambda _: None)
 
 
 def checks_the_declared_length_only_at_the_end(patch: MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def takes_the_first_of_two_lengths(patch: MonkeyPatch) -> None:
     def declared(metadata: convert.Metadata) -> int | None:
         return next((int(value) for key, value in metadata if key == convert.DECLARED_LENGTH), None)
 
-    patch.setattr(convert, "_declared_length", declared)
+    patch.setattr(convert, "declared_length", declared)
 
 
 def refuses_an_empty_body(patch: MonkeyPatch) -> None:

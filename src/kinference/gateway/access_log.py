@@ -73,7 +73,6 @@ class Record:
 
 def write(record: Record, now: Seconds, metrics: Metrics) -> None:
     """Log and count one finished request."""
-    duration_ms = (now - record.accepted_at) * 1000
     metrics.count(GATEWAY_REQUESTS, record.api, str(record.status), _ENDS[record.end])
     if record.overhead_ms is not None:
         metrics.time(GATEWAY_OVERHEAD, record.overhead_ms / 1000)
@@ -84,10 +83,11 @@ def write(record: Record, now: Seconds, metrics: Metrics) -> None:
     if record.cached_tokens:
         metrics.count(GATEWAY_TOKENS, "cached", amount=record.cached_tokens)
     if _log.isEnabledFor(logging.INFO):
-        _tell(record, duration_ms)
+        _tell(record, now)
 
 
-def _tell(record: Record, duration_ms: Milliseconds) -> None:
+def _tell(record: Record, now: Seconds) -> None:
+    duration_ms = (now - record.accepted_at) * 1000
     _log.info(
         "%s %d %s in %.0f ms",
         record.path,

@@ -1,5 +1,7 @@
 """Our side of the answer: the head fields that every answer carries, and errors in the client's dialect."""
 
+from collections.abc import Awaitable
+
 import msgspec
 
 from kinference.gateway import errors
@@ -22,10 +24,9 @@ class Reply(msgspec.Struct, frozen=True):
     record: Record
     clock: Clock
 
-    async def start(self, status: int, fields: Headers) -> None:
+    def start(self, status: int, fields: Headers) -> Awaitable[None]:
         """Send the head of an answer whose body follows."""
-        common = self._common(status)
-        await self.exchange.start(status, (*fields, *common))
+        return self.exchange.start(status, (*fields, *self._common(status)))
 
     async def json(self, body: bytes, *extra: tuple[bytes, bytes]) -> None:
         """Send a whole answer of our own."""
@@ -51,7 +52,7 @@ class Reply(msgspec.Struct, frozen=True):
 
     def _common(self, status: int) -> Headers:
         """What every answer carries. Nothing of ours but bytes on their way happens after it is made."""
-        record = self.record
+        record, picked = self.record, self.record.picked
         record.status = status
         overhead_ms = record.set_overhead(self.clock.now())
         request_id = record.request_id.encode()
@@ -63,6 +64,6 @@ class Reply(msgspec.Struct, frozen=True):
             fields.append((b"request-id", request_id))
         if record.endpoint:
             fields.append((b"x-kinference-endpoint", record.endpoint.encode()))
-        if record.picked is not None:
-            fields += rate_limit_fields(record.picked, self.dialect, self.clock.wall())
+        if picked is not None and (picked.requests is not None or picked.tokens is not None):
+            fields += rate_limit_fields(picked, self.dialect, self.clock.wall())
         return fields

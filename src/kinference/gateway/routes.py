@@ -91,8 +91,17 @@ def missed(path: str) -> str:
 
 def dialect_of(path: str, *, anthropic_version: bool) -> Dialect:
     """The dialect to answer in, also where no route matches: by path, then by what the client says of itself."""
-    if path.startswith("/v1/messages") or anthropic_version:
+    if anthropic_version:
+        return Dialect.ANTHROPIC
+    return _DIALECTS.get(path) or _dialect_by(path)
+
+
+def _dialect_by(path: str) -> Dialect:
+    if path.startswith("/v1/messages"):
         return Dialect.ANTHROPIC
     if path.startswith("/v1beta/") or _is_gemini(path):
         return Dialect.GEMINI
     return Dialect.OPENAI
+
+
+_DIALECTS = {path: _dialect_by(path) for path in ROUTES}

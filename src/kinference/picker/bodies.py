@@ -116,7 +116,7 @@ class Bodies:
 
     def check_room(self, wanted: int) -> None:
         """Raise BudgetExceeded unless so many more bytes fit into the server's buffer."""
-        if wanted <= self._account.free:
+        if wanted <= self._account.budget - self._account.held:
             return
         self._make_room(wanted)
         if wanted > self._account.free:

@@ -71,7 +71,25 @@ class Pending(msgspec.Struct, eq=False):
 
     def proceed(self, now: Seconds) -> "Chosen | Pending":
         """Decide, or wait: then `waiting` is what admission holds."""
-        admitted = self.admit(_request(self.parsed, self.arguments, self.open_to), now)
+        parsed, arguments = self.parsed, self.arguments
+        request = Request(
+            model=parsed.model,
+            api=parsed.api,
+            prompt=parsed.prompt,
+            prompt_bytes=parsed.prompt_bytes,
+            output_tokens=parsed.output_tokens,
+            streaming=parsed.streaming,
+            needs=parsed.needs,
+            qos=arguments.qos,
+            tenant=arguments.tenant,
+            pool=arguments.pool,
+            session=parsed.session,
+            salt=parsed.salt,
+            reaches=self.open_to,
+            attempts_left=arguments.attempts_left,
+            failed=_places(arguments.failed) if arguments.failed else NOWHERE,
+        )
+        admitted = self.admit(request, now)
         if isinstance(admitted, Waiting):
             self.waiting = admitted
             return self
@@ -175,26 +193,6 @@ def _target(choice: EndpointChoice | BackendChoice | None, path: str) -> LocalTa
             return ProviderTarget(choice.backend, path)
         case None:
             return None
-
-
-def _request(parsed: Parsed, arguments: PickArguments, open_to: frozenset[Api]) -> Request:
-    return Request(
-        model=parsed.model,
-        api=parsed.api,
-        prompt=parsed.prompt,
-        prompt_bytes=parsed.prompt_bytes,
-        output_tokens=parsed.output_tokens,
-        streaming=parsed.streaming,
-        needs=parsed.needs,
-        qos=arguments.qos,
-        tenant=arguments.tenant,
-        pool=arguments.pool,
-        session=parsed.session,
-        salt=parsed.salt,
-        reaches=open_to,
-        attempts_left=arguments.attempts_left,
-        failed=_places(arguments.failed) if arguments.failed else NOWHERE,
-    )
 
 
 def _places(failed: frozenset[LocalTarget | ProviderTarget]) -> frozenset[Address | ObjectRef]:

@@ -1,6 +1,6 @@
 """Between the contract's messages and our values, and between our failures and gRPC status."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 from urllib.parse import quote, unquote
 
@@ -25,7 +25,6 @@ from kinference.ports import (
     PickArguments,
     PickResult,
     ProviderTarget,
-    PushMetadata,
 )
 from kinference.vocabulary import AbortReason, Loss, QosClass
 from kinference.wire.access import Denied, Unauthenticated
@@ -95,10 +94,6 @@ def decode(kind: type[MessageType], message: bytes | None) -> MessageType:
 # --- what callers send --------------------------------------------------------------------------
 
 
-def push_metadata(metadata: Metadata) -> PushMetadata:
-    return PushMetadata(_visible(_ours(metadata).get(CLIENT_REQUEST_ID, "")), _declared_length(metadata))
-
-
 def pick_arguments(message: bytes | None, metadata: Metadata, name_max_chars: int) -> PickArguments:
     request = decode(pb.PickRequest, message)
     tenant, pool, version = request.tenant, None, ""
@@ -109,7 +104,6 @@ def pick_arguments(message: bytes | None, metadata: Metadata, name_max_chars: in
         pool = ObjectRef(named.namespace, named.name) if named.name else None
         version = _visible(named.resource_version)
     ours = _ours(metadata)
-    path = ours.get(REQUEST_PATH, "").partition("?")[0]
     return PickArguments(
         stream_id=StreamId(request.body_stream_id),
         tenant=tenant,
@@ -117,11 +111,11 @@ def pick_arguments(message: bytes | None, metadata: Metadata, name_max_chars: in
         pool=pool,
         pool_resource_version=version,
         qos=_QOS_CLASSES.get(request.qos_class, QosClass.INTERACTIVE),
-        request_path=path if path.startswith("/") and len(path) <= REQUEST_PATH_MAX_CHARS else "",
-        translates=ours.get(TRANSLATES, "").lower() in ("1", "true"),
-        loss=_LOSSES.get(ours.get(LOSS, "").lower(), LOSS_DEFAULT),
+        request_path=_path(ours[REQUEST_PATH]) if REQUEST_PATH in ours else "",
+        translates=TRANSLATES in ours and ours[TRANSLATES].lower() in ("1", "true"),
+        loss=_LOSSES.get(ours[LOSS].lower(), LOSS_DEFAULT) if LOSS in ours else LOSS_DEFAULT,
         failed=_failed(metadata) if FAILED in ours else NOWHERE,
-        attempts_left=_attempts_left(ours.get(ATTEMPTS_LEFT, "")),
+        attempts_left=_attempts_left(ours[ATTEMPTS_LEFT]) if ATTEMPTS_LEFT in ours else 1,
     )
 
 
@@ -178,11 +172,16 @@ def pick_response(result: PickResult) -> bytes:
     return response.SerializeToString()
 
 
-def pick_fields(result: PickResult) -> Iterator[tuple[str, str]]:
+def pick_fields(result: PickResult) -> Sequence[tuple[str, str]]:
     """What travels beside the answer."""
-    for name, left in ((LEFT_REQUESTS, result.requests), (LEFT_TOKENS, result.tokens)):
-        if left is not None:
-            yield name, f"{left.limit} {max(left.remaining, 0)} {max(0.0, left.full_in):.3f}"
+    if result.requests is None and result.tokens is None:
+        return ()
+    lefts = ((LEFT_REQUESTS, result.requests), (LEFT_TOKENS, result.tokens))
+    return [
+        (name, f"{left.limit} {max(left.remaining, 0)} {max(0.0, left.full_in):.3f}")
+        for name, left in lefts
+        if left is not None
+    ]
 
 
 def _check_length(what: str, name: str, chars_max: int) -> None:
@@ -193,7 +192,8 @@ def _check_length(what: str, name: str, chars_max: int) -> None:
 # --- metadata -----------------------------------------------------------------------------------
 
 
-def _declared_length(metadata: Metadata) -> int | None:
+def declared_length(metadata: Metadata) -> int | None:
+    """Of a pushed body, where its caller tells it."""
     declared = {_length(value) for key, value in metadata if key == DECLARED_LENGTH}
     if len(declared) > 1:
         raise InvalidArgument(f"{DECLARED_LENGTH} was given twice with different values")
@@ -214,6 +214,12 @@ def spelled(destination: LocalTarget | ProviderTarget) -> str:
     if isinstance(destination, LocalTarget):
         return quote(destination.address, safe=":[]")
     return f"{quote(destination.backend.namespace, safe='')}/{quote(destination.backend.name, safe='')}"
+
+
+def _path(text: str) -> str:
+    """An HTTP path as the client's request has it, without its query; "" for what is none."""
+    path = text.partition("?")[0]
+    return path if path.startswith("/") and len(path) <= REQUEST_PATH_MAX_CHARS else ""
 
 
 def _attempts_left(text: str) -> int:

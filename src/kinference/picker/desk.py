@@ -124,26 +124,29 @@ class Desk:
             raise InvalidArgument("body_stream_id is 0, which names no body: push one first")
         body = self._bodies.peek(arguments.stream_id)
         whole, now = join(body.pieces()), self._clock.now()
-
-        def conclude(chosen: Chosen) -> PickResult:
-            return self._picked(chosen, whole, arguments, remote=remote)
-
         chosen = self._choose(arguments, whole, now)
         if isinstance(chosen, Chosen):
-            return conclude(chosen)
+            return self._picked(chosen, whole, arguments, remote=remote)
+
+        def conclude(late: Chosen) -> PickResult:
+            return self._picked(late, whole, arguments, remote=remote)
+
         return self._wait(chosen, Asker(wake, conclude, arguments.stream_id), now)
 
-    def place(self, body: bytes, arguments: PickArguments, wake: Callable[[], None]) -> Placed | HeldPick[Placed]:
+    def place(self, body: bytes, arguments: PickArguments) -> Placed | Pending:
         """Push, pick and a complete pull in one, for a caller in this process who keeps the body and never lets it
-        stall. It may be held as a Pick may.
+        stall. Where no engine can start it soon, its caller has to `hold_on`.
         """
-        now = self._clock.now()
+        chosen = self._choose(arguments, body, self._clock.now())
+        return self._placed(chosen, body, arguments) if isinstance(chosen, Chosen) else chosen
 
-        def conclude(chosen: Chosen) -> Placed:
-            return self._placed(chosen, body, arguments)
+    def hold_on(self, pending: Pending, wake: Callable[[], None]) -> HeldPick[Placed]:
+        """Hold what was not placed at once, as a Pick is."""
 
-        chosen = self._choose(arguments, body, now)
-        return conclude(chosen) if isinstance(chosen, Chosen) else self._wait(chosen, Asker(wake, conclude), now)
+        def conclude(late: Chosen) -> Placed:
+            return self._placed(late, pending.body, pending.arguments)
+
+        return self._wait(pending, Asker(wake, conclude), self._clock.now())
 
     def resume(self, pick: HeldPick[Answer]) -> Answer | HeldPick[Answer]:
         """The answer of a Pick that was held; or it is held once more, where its body did not suit its destination."""
@@ -276,7 +279,8 @@ class Desk:
         if report.broken:
             self._router.broke(flow.decision.reservation, now)
         self._router.final_token(flow.decision.reservation, report.prompt_tokens, report.completion_tokens, cached, now)
-        self._merge_gaps(flow.destination, report)
+        if report.itl_bucket_counts:
+            self._merge_gaps(flow.destination, report)
         self._held.release(now)
         return True
 
@@ -298,8 +302,6 @@ class Desk:
         return True
 
     def _merge_gaps(self, name: str, report: FinalTokenReport) -> None:
-        if not report.itl_bucket_counts:
-            return
         if not is_usable(report):
             self._metrics.count(ITL_IGNORED)
             return

@@ -3,6 +3,7 @@
 import asyncio
 
 from kinference.ids import ResponseId
+from kinference.picker.choosing import Pending
 from kinference.picker.desk import Desk
 from kinference.picker.held import HeldPick
 from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, Placed
@@ -17,8 +18,12 @@ class InProcessPicker:
         self.make_room, self.hold, self.let_go = desk.make_room, desk.hold, desk.let_go
 
     async def place(self, body: bytes, arguments: PickArguments) -> Placed:
+        placed = self._desk.place(body, arguments)
+        return placed if isinstance(placed, Placed) else await self._late(placed)
+
+    async def _late(self, pending: Pending) -> Placed:
         woken = asyncio.Event()
-        placed = self._desk.place(body, arguments, woken.set)
+        placed: Placed | HeldPick[Placed] = self._desk.hold_on(pending, woken.set)
         while isinstance(placed, HeldPick):
             try:
                 await woken.wait()

@@ -1,7 +1,7 @@
 """The Picker service over gRPC, on whichever carrier serves the seam `wire.rpc`."""
 
 from kinference.errors import ClientGone, Draining, IdleTimeout, KinferenceError
-from kinference.ids import ResponseId
+from kinference.ids import ResponseId, StreamId
 from kinference.picker import convert
 from kinference.picker.desk import Desk
 from kinference.picker.held import HeldPick
@@ -48,10 +48,9 @@ class PickerMethods:
         """Takes a body in. It is committed only once the reply is written: a reset may look like a clean end."""
         if self._desk.is_draining:
             raise Draining("the server is shutting down: push to another instance")
-        stream_id = self._desk.open(convert.push_metadata(call.metadata).declared_length)
+        stream_id = self._desk.open(convert.declared_length(call.metadata))
         try:
-            while (message := await self._receive_in_time(call)) is not None:
-                self._desk.append(stream_id, convert.decode(pb.BodyChunk, message).chunk)
+            await self._receive(call, stream_id)
             pushed = self._desk.finish(stream_id)
             reply = pb.PushBodyResponse(stream_id=pushed.stream_id, total_bytes=pushed.total_bytes)
             await call.send(reply.SerializeToString())
@@ -59,11 +58,12 @@ class PickerMethods:
         finally:
             self._desk.discard(stream_id)
 
-    async def _receive_in_time(self, call: Call) -> bytes | None:
-        """The clock runs only here, while we are willing to read."""
+    async def _receive(self, call: Call, stream_id: StreamId) -> None:
+        """Take in all chunks. The clock runs only while we are willing to read."""
         budget = self._desk.limits.push_idle_timeout
         try:
-            return await call.receive(budget)
+            while (message := await call.receive(budget)) is not None:
+                self._desk.append(stream_id, convert.decode(pb.BodyChunk, message).chunk)
         except TimeoutError:
             raise IdleTimeout(f"no chunk arrived for {budget:g} seconds") from None
 

@@ -80,7 +80,11 @@ _ANTHROPIC_BLOCK = re.compile(rb'"type"\s*:\s*"(?:tool_use|tool_result|thinking|
 _CACHE_CONTROL = re.compile(rb',\s{0,32}"cache_control"\s{0,32}:\s{0,32}\{[^{}]*\}')
 _CONVERSATIONS: Final = frozenset({Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES, Api.GEMINI})
 _STREAMS_USAGE_ON_REQUEST: Final = frozenset({Api.OPENAI_CHAT, Api.OPENAI_COMPLETIONS})
+_ANTHROPICS: Final = Members("system", "anthropic_version", "stop_sequences", "tools", "thinking", "max_tokens")
+"""All that can tell a body of Anthropic's from one of OpenAI's."""
 _TYING: Final = Members("prompt_cache_key", "conversation", "previous_response_id", "metadata", "user")
+_ARRAY, _STRING = b'["'
+"""What the text of one begins with."""
 _TOKENS = re.compile(rb"[1-9][0-9]{0,8}")
 
 
@@ -107,7 +111,7 @@ def parse(body: bytes, path: str = "") -> Parsed:
         prompt_bytes=sum(map(len, prompt)),
         output_tokens=_output_tokens(fields),
         streaming=bool(fields.stream) or (api is Api.GEMINI and streams_by_path(path)),
-        needs=frozenset(needs_of(api, fields, conversation)),
+        needs=needs_of(api, fields, conversation),
         session=_session(fields)[:SESSION_CHARS_MAX],
         salt=string(fields.cache_salt)[:SESSION_CHARS_MAX],
         usage=_usage(api, bool(fields.stream), fields.stream_options),
@@ -118,6 +122,8 @@ def api_of_path(path: str) -> Api | None:
     """The API that an HTTP path names, whatever prefix a provider puts before it; None for any other path."""
     if (known := _USUAL_PATHS.get(path)) is not None:
         return known
+    if not path:
+        return None
     path = path.partition("?")[0].rstrip("/")
     return next((api for suffix, api in _PATHS if path.endswith(suffix)), None)
 
@@ -157,6 +163,8 @@ def _infer(fields: Body) -> Api:
 
 
 def _is_anthropic(fields: Body) -> bool:
+    if _ANTHROPICS.are_absent(fields):
+        return False
     if any(map(given, (fields.system, fields.anthropic_version, fields.stop_sequences))):
         return True
     if b'"input_schema"' in bytes(fields.tools) or b'"budget_tokens"' in bytes(fields.thinking):
@@ -186,7 +194,9 @@ def _is_responses(fields: Body) -> bool:
 
 def _prompt(api: Api, fields: Body) -> Iterator[bytes]:
     if api in _CONVERSATIONS:
-        yield from (_steady(part) for part in (fields.tools, fields.functions) if given(part))
+        for part in (fields.tools, fields.functions):
+            if given(part):
+                yield _steady(part)
     match api:
         case Api.OPENAI_CHAT:
             yield _list("messages", fields.messages)
@@ -213,7 +223,7 @@ def _prompt(api: Api, fields: Body) -> Iterator[bytes]:
 
 def _list(name: str, value: msgspec.Raw | bytes) -> bytes:
     text = memoryview(value)
-    if bytes(text[:1]) == b"[":
+    if text[0] == _ARRAY:
         return _inside(name, text)
     if bytes(text[:5]) == b"null":
         raise BadBody(f"{name}: missing; the body has to carry its prompt")
@@ -222,7 +232,7 @@ def _list(name: str, value: msgspec.Raw | bytes) -> bytes:
 
 def _list_or_string(name: str, value: msgspec.Raw) -> bytes:
     text = memoryview(value)
-    return _inside(name, text) if bytes(text[:1]) == b'"' else _list(name, value)
+    return _inside(name, text) if text[0] == _STRING else _list(name, value)
 
 
 def _inside(name: str, text: memoryview) -> bytes:

@@ -26,12 +26,21 @@ _ASKING: Final = Members(
 _FORMAT_TYPE = re.compile(rb'"type"\s*:\s*"(?!text")')
 
 
+_NONE: Final[frozenset[Need]] = frozenset()
+
+
 class _Text(msgspec.Struct):
     format: msgspec.Raw = ABSENT
 
 
-def needs_of(api: Api, fields: Body, conversation: bytes) -> Iterator[Need]:
+def needs_of(api: Api, fields: Body, conversation: bytes) -> frozenset[Need]:
     """The needs of a body whose messages, input or prompt are `conversation`."""
+    if api is not Api.GEMINI and b"[" not in conversation and _ASKING.are_absent(fields):
+        return _NONE  # as most bodies are: texts, and nothing asked for beside them
+    return frozenset(_needs(api, fields, conversation))
+
+
+def _needs(api: Api, fields: Body, conversation: bytes) -> Iterator[Need]:
     media = {kind[1] for kind in _MEDIA_PART.finditer(conversation)} if b"[" in conversation else set()
     if media - _AUDIO_TYPES:
         yield Need.VISION

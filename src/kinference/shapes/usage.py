@@ -94,14 +94,10 @@ class UsageReader:
     def read(self, data: bytes) -> bool:
         """Take an answer or an event's data in; False when it carries no usage or is not what it should be."""
         try:
-            answer = decode(_ANSWER, data)
+            later, model = _read(data)
         except BadBody:
             return False
-        wrapped = answer.response or (answer.message if isinstance(answer.message, _Inner) else None)
-        self._model = answer.model or answer.model_version or (wrapped.model if wrapped else None) or self._model
-        later = answer.usage or (wrapped.usage if wrapped else None)
-        if answer.usage_metadata is not None:
-            later = answer.usage_metadata.counts
+        self._model = model or self._model
         if later is None:
             return False
         if self._counts is None:
@@ -115,17 +111,33 @@ class UsageReader:
     @property
     def usage(self) -> Usage | None:
         """The usage so far; None when none was reported."""
-        if self._counts is None:
-            return None
-        translate = _anthropic if self._api is Api.ANTHROPIC_MESSAGES else _openai
-        return translate(self._counts, self._model)
+        return _usage(self._api, self._counts, self._model)
 
 
 def read_usage(api: Api, answer: bytes) -> Usage | None:
     """The usage in a whole JSON answer."""
-    reader = UsageReader(api)
-    reader.read(answer)
-    return reader.usage
+    try:
+        return _usage(api, *_read(answer))
+    except BadBody:
+        return None
+
+
+def _read(data: bytes) -> tuple[_Counts | None, str | None]:
+    """The counts and the model that an answer or an event tells. Raises BadBody."""
+    answer = decode(_ANSWER, data)
+    wrapped = answer.response or (answer.message if isinstance(answer.message, _Inner) else None)
+    counts, model = answer.usage, answer.model or answer.model_version
+    if wrapped is not None:
+        counts, model = counts or wrapped.usage, model or wrapped.model
+    if answer.usage_metadata is not None:
+        counts = answer.usage_metadata.counts
+    return counts, model
+
+
+def _usage(api: Api, counts: _Counts | None, model: str | None) -> Usage | None:
+    if counts is None:
+        return None
+    return _anthropic(counts, model) if api is Api.ANTHROPIC_MESSAGES else _openai(counts, model)
 
 
 def _openai(counts: _Counts, model: str | None) -> Usage:
@@ -154,5 +166,5 @@ def _anthropic(counts: _Counts, model: str | None) -> Usage:
 def _first(*counts: _Number | None) -> int | None:
     for count in counts:
         if count is not None:
-            return int(max(0, min(count, TOKENS_MAX)))
+            return int(count if 0 <= count <= TOKENS_MAX else max(0, min(count, TOKENS_MAX)))
     return None

@@ -82,7 +82,9 @@ def test_a_result_is_read_as_it_was_written(
 
 
 def test_a_push_says_its_length_and_id_where_they_are_known() -> None:
-    assert convert.push_metadata(caller.push_fields(PushMetadata("r-1", 0))) == PushMetadata("r-1", 0)
+    fields = caller.push_fields(PushMetadata("r-1", 0))
+    assert convert.declared_length(fields) == 0
+    assert dict(fields)[convert.CLIENT_REQUEST_ID] == "r-1"
     assert caller.push_fields(PushMetadata()) == ()
 
 

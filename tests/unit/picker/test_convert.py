@@ -4,7 +4,7 @@ import kinference.errors as failures
 from kinference.errors import InvalidArgument, KinferenceError
 from kinference.ids import Address, ObjectRef, ResponseId
 from kinference.picker import convert
-from kinference.ports import LocalTarget, PickArguments, PickResult, ProviderTarget, PushMetadata
+from kinference.ports import LocalTarget, PickArguments, PickResult, ProviderTarget
 from kinference.vocabulary import AbortReason, Outcome, QosClass
 from kinference.wire.proto import picker_pb2 as pb
 from kinference.wire.rpc import Status
@@ -62,14 +62,14 @@ def test_unknown_fields_are_skipped_and_the_last_of_a_repeated_field_wins() -> N
 
 
 def test_a_declared_length_is_optional() -> None:
-    assert convert.push_metadata([("other", "5")]) == PushMetadata("", None)
+    assert convert.declared_length([("other", "5")]) is None
 
 
 @pytest.mark.parametrize(
     ("text", "length"), [("0", 0), ("007", 7), ("18446744073709551615", 2**64 - 1), ("1048576", 1048576)]
 )
 def test_a_declared_length_is_a_decimal_number(text: str, length: int) -> None:
-    assert convert.push_metadata([("kinference-declared-length", text)]).declared_length == length
+    assert convert.declared_length([("kinference-declared-length", text)]) == length
 
 
 @pytest.mark.parametrize(
@@ -77,19 +77,19 @@ def test_a_declared_length_is_a_decimal_number(text: str, length: int) -> None:
 )
 def test_anything_else_is_refused(text: str | bytes) -> None:
     with pytest.raises(InvalidArgument, match="decimal"):
-        convert.push_metadata([("kinference-declared-length", text)])
+        convert.declared_length([("kinference-declared-length", text)])
 
 
 def test_a_length_declared_twice_must_agree() -> None:
     twice = [("kinference-declared-length", "5"), ("kinference-declared-length", "05")]
-    assert convert.push_metadata(twice).declared_length == 5
+    assert convert.declared_length(twice) == 5
     with pytest.raises(InvalidArgument, match="different"):
-        convert.push_metadata([*twice, ("kinference-declared-length", "6")])
+        convert.declared_length([*twice, ("kinference-declared-length", "6")])
 
 
 def test_a_client_request_id_is_kept_as_far_as_it_is_visible_ascii() -> None:
-    told = convert.push_metadata([("kinference-client-request-id", "a b\tc\x7fd\xe9" + "x" * 500)])
-    assert told.client_request_id == ("abcd" + "x" * 500)[:256]
+    request = pb.PickRequest(client_request_id="a b\tc\x7fd\xe9" + "x" * 500)
+    assert arguments(request.SerializeToString()).client_request_id == ("abcd" + "x" * 500)[:256]
 
 
 def test_a_pick_request_becomes_arguments() -> None:

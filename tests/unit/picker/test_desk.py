@@ -48,7 +48,7 @@ def ask(desk: Desk, arguments: PickArguments, *, remote: bool = False) -> PickRe
 
 
 def place(desk: Desk, body: bytes) -> Placed:
-    placed = desk.place(body, PLACED, lambda: None)
+    placed = desk.place(body, PLACED)
     assert isinstance(placed, Placed), "an engine could start it at once"
     return placed
 
@@ -431,7 +431,7 @@ def test_refusals_and_money_are_counted_by_tenant(desk: Desk, router: Router, me
 def test_what_leads_the_answer_to_a_translated_body_back_is_told_with_it(desk: Desk, fleet: Fleet) -> None:
     fleet.set_backends([BackendSpec(ObjectRef("default", "cloud"), Api.ANTHROPIC_MESSAGES, {"gpt": "gpt"})])
     arguments = msgspec.structs.replace(PLACED, translates=True)
-    placed = desk.place(CHAT.replace(b"llama", b"gpt"), arguments, lambda: None)
+    placed = desk.place(CHAT.replace(b"llama", b"gpt"), arguments)
     assert isinstance(placed, Placed)
     assert isinstance(placed.way_back, WayBack)
     assert placed.way_back.back.destination is Api.ANTHROPIC_MESSAGES
