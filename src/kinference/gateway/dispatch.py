@@ -272,7 +272,7 @@ class Dispatch:
             fields = (*fields, *signature(signable, leg.aws, AWS_SERVICE, self._outside.clock.wall()))
         request = UpstreamRequest("POST", leg.origin, leg.target, fields, (body,), self._options.timeouts)
         ticket.is_dispatched = True
-        outcome: UpstreamAnswer | ErrorAnswer | KinferenceError
+        outcome: UpstreamAnswer | ErrorAnswer
         is_missing = False
         try:
             self._answer = answer = await self._outside.upstream.send(request)
@@ -282,14 +282,17 @@ class Dispatch:
                 outcome = await verdict.read_error(answer, leg)
                 is_missing = leg.may_lack and verdict.lacks_path(outcome)
         except (UpstreamUnreachable, UpstreamCut, UpstreamTimeout) as error:
-            outcome = error
-        waited = self._outside.clock.now() - sent_at
-        self._record.upstream_s += waited
+            return self._no_answer(error, ticket, self._waited(sent_at))
+        waited = self._waited(sent_at)
         if is_missing:
             return None
-        if isinstance(outcome, ErrorAnswer):
-            return self._error_answer(outcome, leg, ticket, waited)
-        return self._no_answer(outcome, ticket, waited) if isinstance(outcome, KinferenceError) else outcome
+        return self._error_answer(outcome, leg, ticket, waited) if isinstance(outcome, ErrorAnswer) else outcome
+
+    def _waited(self, sent_at: Seconds) -> Seconds:
+        """How long the destination took, none of which is time of ours."""
+        waited = self._outside.clock.now() - sent_at
+        self._record.upstream_s += waited
+        return waited
 
     async def _opened(self, answer: UpstreamAnswer, leg: Leg) -> UpstreamAnswer | ErrorAnswer:
         """Read the beginning of an answer, as long as the client can wait for its head. Raises as the answer does."""
