@@ -80,11 +80,12 @@ class FleetWatcher:
             endpoint = present.get(key)
             if endpoint is None or not member.watches(endpoint):
                 self._members.pop(key).stop()
-        for key, endpoint in present.items():
-            if key not in self._members:
-                self._members[key] = self._start(group, endpoint)
+        new = [key for key in present if key not in self._members]
+        for place, key in enumerate(new):
+            wait = self._options.first_probe_after(place)
+            self._members[key] = self._start(group, present[key], wait)
 
-    def _start(self, group: asyncio.TaskGroup, endpoint: Endpoint) -> _Member:
+    def _start(self, group: asyncio.TaskGroup, endpoint: Endpoint, wait: Seconds) -> _Member:
         member = _Member(endpoint)
         probe = Probe(self._fleet, self._upstream, self._clock, endpoint.spec, self._options)
         scrape = Scrape(self._fleet, self._upstream, self._clock, endpoint, self._options)
@@ -96,14 +97,16 @@ class FleetWatcher:
                 member.probed.set()
 
         member.tasks = (
-            group.create_task(_repeat(probe_once, self._probe_pause)),
-            group.create_task(_repeat(scrape.step, lambda: self._scrape_pause(scrape))),
+            group.create_task(_repeat(probe_once, self._probe_pause, wait)),
+            group.create_task(_repeat(scrape.step, lambda: self._scrape_pause(scrape), wait)),
             *self._companion(group, endpoint),
         )
         return member
 
     def _probe_pause(self) -> Seconds:
-        return self._rng.uniform(self._options.probe_pause_min, self._options.probe_pause_max)
+        options = self._options
+        pause = self._rng.uniform(options.probe_pause_min, options.probe_pause_max)
+        return max(pause, options.probe_pause_least(len(self._members)) * self._rng.uniform(0.9, 1.1))
 
     def _scrape_pause(self, scrape: Scrape) -> Seconds:
         """Spread by a tenth, so that engines are not asked in step."""
@@ -115,7 +118,8 @@ def _no_companion(_group: asyncio.TaskGroup, _endpoint: Endpoint) -> Iterable[as
     return ()
 
 
-async def _repeat(step: Callable[[], Awaitable[None]], pause: Callable[[], Seconds]) -> None:
+async def _repeat(step: Callable[[], Awaitable[None]], pause: Callable[[], Seconds], wait: Seconds) -> None:
+    await asyncio.sleep(wait)
     while True:
         try:
             await step()

@@ -149,6 +149,22 @@ async def test_a_fault_of_our_own_ends_one_step_and_not_the_watch(caplog: pytest
     assert [record.message for record in caplog.records] == ["watching an endpoint failed"]
 
 
+async def test_a_large_fleet_is_asked_at_a_pace_that_leaves_room_for_requests() -> None:
+    addresses = [f"10.1.{n // 250}.{n % 250}:8000" for n in range(1000)]
+    fleet, upstream = fleet_of(*map(spec, addresses)), FakeUpstream()
+    for address in addresses:
+        healthy(upstream, address)
+    slow, asked = WatchOptions(first_probes_at_once=10, first_probes_per_second_max=1), asyncio.Event()
+    upstream.answered = lambda _url: asked.set()
+    watcher = FleetWatcher(fleet, upstream, ManualClock(), Random(1), slow)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(watcher.run())
+        await asked.wait()
+        await asyncio.sleep(0.05)
+        assert len({request.origin for request in upstream.requests}) == 10
+        running.cancel()
+
+
 async def test_a_fleet_without_endpoints_settles_at_once() -> None:
     async with watching(fleet_of(), FakeUpstream()):
         pass
