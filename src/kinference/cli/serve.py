@@ -14,6 +14,7 @@ from kinference.config.watch import Reloader
 from kinference.errors import ConfigError
 from kinference.observe.logs import LEVELS, LogFormat, configure_logs
 from kinference.runtime import collector
+from kinference.runtime.descriptors import raise_limit, shortage
 from kinference.runtime.exposure import refuse_exposure
 from kinference.runtime.planes import ALL, Plane
 from kinference.runtime.serve import ServeOptions, serve
@@ -84,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
         return 1
     for line in advice(config, environ):
         print(f"kinference: note: {line}", file=sys.stderr)
+    if short := shortage(raise_limit(), config.limits):
+        print(f"kinference: note: {short}", file=sys.stderr)
     refuse_exposure(config, insecure=args.insecure, planes=args.planes)
     if args.ports_file and not args.ports_file.parent.is_dir():
         raise ConfigError("--ports-file", f"no folder {args.ports_file.parent}", "make it, or name a file elsewhere")

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from itertools import accumulate
 from typing import Final, TypeAlias
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
@@ -157,8 +157,22 @@ CONTROL_LEFT_OUT = Metric(
     ("route",),
 )
 
+CONNECTIONS = Metric("kinference_connections", Kind.GAUGE, "Connections that are open.", ("port",))
+CONNECTIONS_REFUSED = Metric(
+    "kinference_connections_refused_total",
+    Kind.COUNTER,
+    "Connections that were refused because the port, or their peer there, had as many as it may.",
+    ("port",),
+)
+UNTAKEN_BYTES = Metric(
+    "kinference_untaken_bytes", Kind.GAUGE, "Bytes of requests on all ports that no handler has taken yet."
+)
+
 TABLE: tuple[Metric, ...] = (
     EVENT_LOOP_LAG,
+    CONNECTIONS,
+    CONNECTIONS_REFUSED,
+    UNTAKEN_BYTES,
     GATEWAY_REQUESTS,
     GATEWAY_OVERHEAD,
     GATEWAY_TTFT,
@@ -220,6 +234,7 @@ class Metrics(Collector):
                 self._series(row, ())
         self._registry = CollectorRegistry()
         self._registry.register(self)
+        ProcessCollector(registry=self._registry)
 
     def _of(self, kind: Kind) -> dict[Metric, _Known]:
         return {row: known for row, known in self._by_metric.items() if row.kind is kind}

@@ -30,6 +30,7 @@ from kinference.picker.numbering import IdSource
 from kinference.picker.service import picker_service
 from kinference.picker.timer import ReclaimTimer
 from kinference.ports import Clock, Picker, Upstream, UpstreamTimeouts
+from kinference.runtime.arrivals import Arrivals
 from kinference.runtime.certificates import Certificates, certificates
 from kinference.runtime.clock import SystemClock
 from kinference.runtime.control import Control
@@ -93,6 +94,7 @@ class Parts:
     certificates: Certificates | None
     access: Access
     departure: Departure
+    arrivals: Arrivals
 
 
 def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
@@ -121,6 +123,7 @@ def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
         certificates(config, wire),
         Access(*access_credentials(config, clock.wall)),
         Departure(),
+        Arrivals(Untaken(config.limits.untaken_max_bytes)),
     )
 
 
@@ -227,6 +230,11 @@ def build_admin(
     unready_reason: Callable[[], str | None],
 ) -> Admin:
     """The admin port's handler."""
+
+    def refresh() -> None:
+        parts.desk.publish()
+        parts.arrivals.publish(parts.metrics)
+
     drains = Drains(parts.fleet, lambda: endpoint_views(parts.router, parts.clock.now()))
     return Admin(
         AdminSources(
@@ -238,7 +246,7 @@ def build_admin(
             tenants=lambda: tenant_views(parts.router, parts.clock.now()),
             waiting=lambda: waiting_views(parts.desk.admission, parts.clock.now()),
             unready_reason=unready_reason,
-            refresh=parts.desk.publish,
+            refresh=refresh,
             control=None if control is None else ControlApi(control.registry, control.routes),
             drains=EndpointsApi(drains.drain) if Plane.PICKER in planes else None,
             access=parts.access,
@@ -257,12 +265,13 @@ def build_servers(
     if control is not None:
         services.append(control)
     grpc, http = (parts.certificates.grpc, parts.certificates.http) if parts.certificates else (None, None)
-    account = Untaken(config.limits.untaken_max_bytes)
-    options, rpc = http_options(config.limits, account), grpc_limits(config.limits, account)
+    arrivals, limits = parts.arrivals, config.limits
+    rpc = grpc_limits(limits, arrivals.account, arrivals.picker)
+    gateway, admin = (http_options(limits, arrivals.account, each) for each in (arrivals.gateway, arrivals.admin))
     return Servers(
         rpc=rpc_server(parts.wire, str(address), services, rpc, grpc) if services else None,
-        gateway=http_server(parts.wire, handlers.gateway, parts.clock, options, http)
+        gateway=http_server(parts.wire, handlers.gateway, parts.clock, gateway, http)
         if Plane.GATEWAY in planes
         else None,
-        admin=http_server(parts.wire, handlers.admin, parts.clock, options, http),
+        admin=http_server(parts.wire, handlers.admin, parts.clock, admin, http),
     )

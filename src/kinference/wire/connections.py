@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Generic, TypeVar
 
@@ -12,11 +13,21 @@ NETWORK_BITS = 64
 Guest = TypeVar("Guest")
 
 
+@dataclass(slots=True)
+class Tally:
+    """How many have come to one port."""
+
+    open: int = 0
+    refused: int = 0
+    """Since somebody last asked: they were beyond a bound."""
+
+
 class Connections(Generic[Guest]):
     """Those that are open, by their peers. A peer without an address, over a Unix socket, is bounded in all only."""
 
-    def __init__(self, most: int, most_per_peer: int) -> None:
+    def __init__(self, most: int, most_per_peer: int, tally: Tally | None = None) -> None:
         self._most, self._most_per_peer = most, most_per_peer
+        self._tally = tally or Tally()
         self._peers: dict[Guest, str] = {}
         self._counts: Counter[str] = Counter()
 
@@ -26,19 +37,24 @@ class Connections(Generic[Guest]):
     def __iter__(self) -> Iterator[Guest]:
         return iter(self._peers)
 
-    def has_room(self, peer: str) -> bool:
-        """Whether one more of this peer is within the bounds."""
-        return len(self._peers) < self._most and (not peer or self._counts[_origin(peer)] < self._most_per_peer)
+    def admits(self, peer: str) -> bool:
+        """Whether one more of this peer is within the bounds; one that is not is counted as refused."""
+        has_room = len(self._peers) < self._most and (not peer or self._counts[_origin(peer)] < self._most_per_peer)
+        if not has_room:
+            self._tally.refused += 1
+        return has_room
 
     def add(self, guest: Guest, peer: str) -> None:
         """Count it, within the bounds or not."""
         origin = self._peers[guest] = _origin(peer)
         self._counts[origin] += 1
+        self._tally.open = len(self._peers)
 
     def discard(self, guest: Guest) -> None:
         """It is gone, if it was counted at all."""
         origin = self._peers.pop(guest, None)
         if origin is not None:
+            self._tally.open = len(self._peers)
             self._counts[origin] -= 1
             if not self._counts[origin]:
                 del self._counts[origin]

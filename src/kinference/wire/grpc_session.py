@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
-from kinference.wire.connections import Connections, peer_of
+from kinference.wire.connections import Connections, Tally, peer_of
 from kinference.wire.grpc import (
     ANSWER,
     PREFIX_BYTES,
@@ -58,6 +58,8 @@ class GrpcLimits:
     keepalive: Seconds = 30.0
     """A connection silent for so long is pinged; one that is silent for as long again is closed."""
     http2: Http2Limits = field(default_factory=Http2Limits)
+    tally: Tally = field(default_factory=Tally, compare=False)
+    """Where the connections are counted."""
 
     @property
     def message_bytes_max(self) -> int:
@@ -75,7 +77,9 @@ class Host:
 
     def __init__(self, methods: Mapping[str, Method], limits: GrpcLimits) -> None:
         self.methods, self.limits = methods, limits
-        self.sessions: Connections[GrpcSession] = Connections(limits.connections_max, limits.connections_per_peer_max)
+        self.sessions: Connections[GrpcSession] = Connections(
+            limits.connections_max, limits.connections_per_peer_max, limits.tally
+        )
         self.is_draining = False
         self.is_closed = False
         self.idle = asyncio.Event()
@@ -119,7 +123,7 @@ class GrpcSession(Http2Session[CallHead]):
         tls, peer = transport.get_extra_info("ssl_object"), peer_of(transport)
         if (
             self._host.is_closed
-            or not self._host.sessions.has_room(peer)
+            or not self._host.sessions.admits(peer)
             or (tls and tls.selected_alpn_protocol() != "h2")
         ):
             return False

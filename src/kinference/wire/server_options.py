@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kinference.ids import Seconds
+from kinference.wire.connections import Tally
 from kinference.wire.http2.guard import RATES, Nuisance, Rate
 from kinference.wire.untaken import Untaken
 
@@ -29,4 +30,6 @@ class HttpServerOptions:
     """How often a peer may be a nuisance on a connection of HTTP/2."""
     account: Untaken = field(default_factory=Untaken, compare=False)
     """Where the bytes that wait for handlers are counted over all connections; our own carrier only."""
+    tally: Tally = field(default_factory=Tally, compare=False)
+    """Where its connections are counted; our own carrier only."""
     backlog: int = 1024

@@ -69,7 +69,8 @@ class Site:
     """Set when the last connection has gone while draining."""
 
     def __post_init__(self) -> None:
-        self.connections = Connections(self.options.connections_max, self.options.connections_per_peer_max)
+        options = self.options
+        self.connections = Connections(options.connections_max, options.connections_per_peer_max, options.tally)
 
     def begin(self, exchange: Visit) -> asyncio.Task[None]:
         """Let the handler answer, in a task of its own."""

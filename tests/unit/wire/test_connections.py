@@ -8,22 +8,22 @@ from kinference.wire.connections import Connections, peer_of
 def test_there_is_room_up_to_the_bound_and_again_when_one_has_gone() -> None:
     held = Connections[int](2, 2)
     for guest in (1, 2):
-        assert held.has_room("10.0.0.1")
+        assert held.admits("10.0.0.1")
         held.add(guest, f"10.0.0.{guest}")
-    assert not held.has_room("10.0.0.3")
+    assert not held.admits("10.0.0.3")
     assert (len(held), list(held)) == (2, [1, 2])
     held.discard(1)
-    assert held.has_room("10.0.0.3")
+    assert held.admits("10.0.0.3")
 
 
 def test_a_peer_takes_no_more_than_its_share() -> None:
     held = Connections[int](10, 1)
     held.add(1, "10.0.0.1")
-    assert not held.has_room("10.0.0.1")
-    assert held.has_room("10.0.0.2")
+    assert not held.admits("10.0.0.1")
+    assert held.admits("10.0.0.2")
     held.discard(1)
     held.discard(1)
-    assert held.has_room("10.0.0.1")
+    assert held.admits("10.0.0.1")
     assert not held._counts
 
 
@@ -40,15 +40,15 @@ def test_a_peer_takes_no_more_than_its_share() -> None:
 def test_addresses_that_one_holder_may_choose_between_are_one_peer(first: str, second: str, is_one: bool) -> None:
     held = Connections[int](10, 1)
     held.add(1, first)
-    assert held.has_room(second) is not is_one
+    assert held.admits(second) is not is_one
 
 
 def test_peers_without_an_address_are_bounded_in_all_only() -> None:
     held = Connections[int](3, 1)
     for guest in range(3):
-        assert held.has_room("")
+        assert held.admits("")
         held.add(guest, "")
-    assert not held.has_room("")
+    assert not held.admits("")
 
 
 async def test_a_peer_without_an_address_has_none() -> None:

@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         site = self._site
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's has no such base class
         self.peer = peer_of(transport)
-        has_room = site.connections.has_room(self.peer)
+        has_room = site.connections.admits(self.peer)
         site.connections.add(self, self.peer)
         site.deadlines.watch(self)
         site.deadlines.give(self, site.options.keepalive)

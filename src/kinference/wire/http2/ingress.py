@@ -53,7 +53,7 @@ class Http2Ingress(Http2Session[HttpHead]):
 
     def _admits(self, transport: asyncio.Transport) -> bool:
         self.peer = peer_of(transport)
-        if not self._site.connections.has_room(self.peer):
+        if not self._site.connections.admits(self.peer):
             return False
         self._site.connections.add(self, self.peer)
         return True

@@ -1,0 +1,26 @@
+"""What comes to our ports, counted below whatever answers there, and shown beside the rest."""
+
+from dataclasses import dataclass, field
+
+from kinference.observe.metrics import CONNECTIONS, CONNECTIONS_REFUSED, UNTAKEN_BYTES, Metrics
+from kinference.wire.connections import Tally
+from kinference.wire.untaken import Untaken
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """The counts of all ports."""
+
+    account: Untaken
+    picker: Tally = field(default_factory=Tally)
+    """The control plane's, where there is no picker."""
+    gateway: Tally = field(default_factory=Tally)
+    admin: Tally = field(default_factory=Tally)
+
+    def publish(self, metrics: Metrics) -> None:
+        """Show them as they are now."""
+        metrics.gauge(UNTAKEN_BYTES, self.account.held)
+        for port, tally in (("picker", self.picker), ("gateway", self.gateway), ("admin", self.admin)):
+            metrics.gauge(CONNECTIONS, tally.open, port)
+            metrics.count(CONNECTIONS_REFUSED, port, amount=tally.refused)
+            tally.refused = 0

@@ -1,0 +1,24 @@
+"""The counts of the ports, as they are shown."""
+
+from kinference.observe.metrics import Metrics
+from kinference.runtime.arrivals import Arrivals
+from kinference.wire.connections import Connections
+from kinference.wire.untaken import Untaken
+
+
+def test_what_is_open_is_shown_and_what_was_refused_adds_up() -> None:
+    arrivals, metrics = Arrivals(Untaken()), Metrics()
+    at_gateway = Connections[int](1, 1, arrivals.gateway)
+    arrivals.account.held = 7
+    at_gateway.add(1, "10.0.0.1")
+    for _ in range(3):
+        assert not at_gateway.admits("10.0.0.2")
+        arrivals.publish(metrics)
+    page = metrics.exposition().decode()
+    assert 'kinference_connections{port="gateway"} 1.0' in page
+    assert 'kinference_connections_refused_total{port="gateway"} 3.0' in page
+    assert 'kinference_connections_refused_total{port="admin"} 0.0' in page
+    assert "kinference_untaken_bytes 7.0" in page
+    at_gateway.discard(1)
+    arrivals.publish(metrics)
+    assert 'kinference_connections{port="gateway"} 0.0' in metrics.exposition().decode()
