@@ -19,7 +19,7 @@ from kinference.vocabulary import AbortReason, Api
 MODEL = "m"
 POOL = ObjectRef("simulated", "pool")
 NAME_BYTES = 8
-UNAVAILABLE = 503
+UNAVAILABLE, TOO_LONG = 503, 400
 HELD = -1
 
 
@@ -55,6 +55,10 @@ class Dispatcher(Protocol):
         """The engine refused or dropped it."""
         ...
 
+    def refused(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
+        """The engine could never run it: it is longer than the KV cache."""
+        ...
+
     def seen(self, place: int, life: int, now: Seconds) -> None:
         """An engine was probed and scraped; `life` counts its restarts, 0 means that nobody answered."""
         ...
@@ -70,7 +74,13 @@ class CoreDispatcher:
         self._fleet = Fleet()
         self._addresses = [Address(f"10.0.{place // 250}.{place % 250}:8000") for place in range(len(engines))]
         self._places = {address: place for place, address in enumerate(self._addresses)}
-        self._fleet.set_pool(POOL, [EndpointSpec(POOL, address, models=(MODEL,)) for address in self._addresses])
+        self._fleet.set_pool(
+            POOL,
+            [
+                EndpointSpec(POOL, address, models=(MODEL,), context_tokens=engine.timing.capacity_tokens)
+                for address, engine in zip(self._addresses, engines, strict=True)
+            ],
+        )
         self._router = Router(self._fleet, rules, Random(seed))
         self._admission = Admission(self._router, admission)
         self._held: dict[int, Job] = {}
@@ -112,6 +122,10 @@ class CoreDispatcher:
         self._router.first_token(reservation, 0.0, UNAVAILABLE, now)
         self._router.abort(reservation, AbortReason.UNSPECIFIED, now)
 
+    def refused(self, job: Job, reservation: ReservationId, now: Seconds) -> None:  # noqa: ARG002 - the protocol's
+        self._router.first_token(reservation, 0.0, TOO_LONG, now)
+        self._router.abort(reservation, AbortReason.UNSPECIFIED, now)
+
     def seen(self, place: int, life: int, now: Seconds) -> None:
         address, engine = self._addresses[place], self._engines[place]
         self._fleet.set_ready(POOL, address, ready=life > 0)
@@ -148,8 +162,8 @@ class Clairvoyant:
         return False
 
     def send(self, job: Job, now: Seconds) -> int | None:
-        alive = [place for place, is_alive in enumerate(self._alive) if is_alive]
-        return min(alive, key=lambda place: self._cost(self._engines[place], job, now)) if alive else None
+        able = [place for place, is_alive in enumerate(self._alive) if is_alive and self._engines[place].fits(job)]
+        return min(able, key=lambda place: self._cost(self._engines[place], job, now)) if able else None
 
     def release(self, now: Seconds) -> list[tuple[Job, int | None]]:  # noqa: ARG002 - the protocol's
         return []
@@ -164,6 +178,9 @@ class Clairvoyant:
         """It needs no report."""
 
     def lost(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
+        """It needs no report."""
+
+    def refused(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
         """It needs no report."""
 
     def seen(self, place: int, life: int, now: Seconds) -> None:  # noqa: ARG002 - the protocol's

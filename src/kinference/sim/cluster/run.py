@@ -135,6 +135,9 @@ class ClusterRun:
         job.engine = place
         if place in self._down:
             self._lose(job, now)
+        elif not self._engines[place].fits(job):
+            self._dispatcher.refused(job, job.reservation, now)
+            self._left -= 1
         elif self._engines[place].submit(job, now):
             self._wake(place)
 

@@ -4,7 +4,7 @@ import pytest
 
 from kinference.sim.cluster.job import Arrival
 from kinference.sim.cluster.run import CLAIRVOYANT, ClusterRun, FleetOptions, Outage, Played
-from kinference.sim.cluster.scenarios import ENGINE
+from kinference.sim.cluster.scenarios import ENGINE, SCENARIOS
 
 
 def test_every_job_ends_in_order_of_cause(played: Played) -> None:
@@ -54,6 +54,24 @@ def test_an_only_engine_that_dies_for_a_while_takes_those_that_are_held_for_it_n
     lost = [job for job in played.jobs if job.finished_at is None]
     assert len(lost) < 20
     assert all(job.sent_at < 7.0 or job.sent_at > 24.0 for job in played.jobs), "its probe tells within two seconds"
+
+
+@pytest.mark.parametrize("policy", ["expected_latency", "least_request", CLAIRVOYANT])
+@pytest.mark.parametrize(("prompt", "output"), [(2_000_000, 5), (1_000_000, 100_000)])
+def test_what_is_longer_than_any_kv_cache_is_refused_and_keeps_nobody_waiting(
+    prompt: int, output: int, policy: str
+) -> None:
+    crowd = [Arrival(number / 10, prompt if number % 9 == 0 else 300, output, ()) for number in range(60)]
+    jobs = ClusterRun(FleetOptions((ENGINE,) * 2, policy)).play(crowd).jobs
+    assert all((job.finished_at is None) == (job.arrival.prompt_tokens == prompt) for job in jobs)
+
+
+def test_a_prompt_too_long_for_the_older_engines_goes_to_the_newer_ones() -> None:
+    engines = SCENARIOS["mixed_gpus"].engines(2)
+    crowd = [Arrival(10.0 * number, 800_000 if number % 2 else 300, 5, ()) for number in range(12)]
+    jobs = ClusterRun(FleetOptions(engines, "expected_latency")).play(crowd).jobs
+    assert all(job.finished_at is not None for job in jobs)
+    assert {job.engine for job in jobs if job.arrival.prompt_tokens > 300} == {0}
 
 
 def test_who_is_held_costs_few_looks() -> None:
