@@ -11,6 +11,7 @@ import msgspec
 
 from kinference.shapes.fields import ABSENT, Body, Members, given, present, string, struct
 from kinference.shapes.needs import needs_of
+from kinference.shapes.payloads import digested
 from kinference.shapes.scan import BadBody, check_depth, check_utf8, decode
 from kinference.vocabulary import Api, Need, StreamUsage
 
@@ -25,7 +26,8 @@ class Parsed(msgspec.Struct, frozen=True):
     model: str
     prompt: tuple[bytes, ...]
     """What a chat template renders first comes first: tools, system, then the conversation as one slice without its
-    closing bracket, so that the bytes of turn N are a prefix of those of turn N+1."""
+    closing bracket, so that the bytes of turn N are a prefix of those of turn N+1. Payloads in base64, pictures above
+    all, are told by their digests and count as what models commonly make of them."""
     prompt_bytes: int
     output_tokens: int | None
     streaming: bool
@@ -236,10 +238,12 @@ def _list_or_string(name: str, value: msgspec.Raw) -> bytes:
 
 
 def _inside(name: str, text: memoryview) -> bytes:
-    """Without the delimiters, since a closing one would end the prefix that the next turn extends."""
+    """Without the delimiters, since a closing one would end the prefix that the next turn extends; pictures and other
+    payloads by their digests.
+    """
     if not (inner := bytes(text[1:-1]).strip()):
         raise BadBody(f"{name}: empty; the body has to carry its prompt")
-    return inner
+    return digested(inner)
 
 
 def _steady(value: msgspec.Raw) -> bytes:

@@ -210,6 +210,22 @@ def test_each_turn_is_a_prefix_of_the_next(path: str, first: dict[str, Any], sec
     assert later != earlier
 
 
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        ("/v1/chat/completions", {"type": "image_url", "image_url": {"url": "data:image/png;base64,PHOTO"}}),
+        ("/v1/messages", {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "PHOTO"}}),
+        ("/v1/responses", {"type": "input_image", "image_url": "data:image/png;base64,PHOTO"}),
+    ],
+)
+def test_a_photo_counts_as_a_picture_and_not_as_a_million_characters_of_text(path: str, part: dict[str, Any]) -> None:
+    said = [{"role": "user", "content": [part]}]
+    body = json.dumps({"model": "m", "messages": said, "input": said, "max_tokens": 5})
+    parsed = parse(body.replace("PHOTO", "A" * 1_500_000).encode(), path)
+    assert 4_096 < parsed.prompt_bytes < 4_500
+    assert parsed.needs == {Need.VISION}
+
+
 def test_a_prompt_held_by_the_engine_may_be_left_out() -> None:
     assert parse(body(conversation={"id": "c"}), "/v1/responses").prompt == ()
 

@@ -1,0 +1,42 @@
+"""Pictures, sounds and files inside a conversation's bytes, each told by a digest instead of its base64.
+
+Engines make of a picture as many tokens as its size asks for, which has little to do with how long its base64 is: a
+photo's would pass for hundreds of thousands of tokens. Where only its bytes matter, a digest of them tells as much.
+"""
+
+import re
+from typing import Final
+
+from xxhash import xxh3_128_hexdigest
+
+STAND_IN_BYTES: Final = 4_096
+"""What one counts as: at four bytes a token, what models commonly make of a picture."""
+_SHORT: Final = 256
+"""So little base64 is left as it stands."""
+# Inside a JSON string the quotes would be escaped, so this matches structure and never text.
+_PAYLOAD = re.compile(rb'"(?:url|image_url|file_data|data)"\s{0,32}:\s{0,32}"(?:data:[\w.+/;=\\-]{0,128};base64,)?')
+_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_\\"
+"""The backslash is there because some writers escape each slash."""
+
+
+def digested(text: bytes) -> bytes:
+    """The same JSON with a stand-in for each long payload, equal for equal ones; what a client says is left alone."""
+    if b";base64," not in text and b'"data"' not in text:
+        return text
+    pieces: list[bytes] = []
+    kept = 0
+    found = _PAYLOAD.search(text)
+    while found is not None:
+        start = found.end()
+        end = text.find(b'"', start)
+        payload = text[start : max(start, end)]
+        if len(payload) > _SHORT and not payload.translate(None, _BASE64):
+            pieces += (text[kept:start], _stand_in(payload))
+            kept = end
+        found = _PAYLOAD.search(text, max(start, end))
+    return b"".join((*pieces, text[kept:])) if pieces else text
+
+
+def _stand_in(payload: bytes) -> bytes:
+    digest = xxh3_128_hexdigest(payload).encode()
+    return digest * (STAND_IN_BYTES // len(digest))
