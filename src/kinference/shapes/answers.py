@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from kinference.shapes.citations import Citation, Citations
 from kinference.shapes.ir import Block, Sealed
 from kinference.shapes.logprobs import Logprobs
 from kinference.vocabulary import Api
@@ -50,6 +51,7 @@ class Answer(msgspec.Struct, frozen=True):
     finish: Finish = Finish.STOP
     stop_sequence: str = ""
     counts: Counts = Counts()
+    citations: Citations = ()
     others: "tuple[Answer, ...]" = ()
     """Further answers to the same request, where several were asked for."""
     vectors: tuple[tuple[Any, ...], ...] = ()
@@ -112,6 +114,12 @@ class ArgumentsPiece(msgspec.Struct, frozen=True):
     text: str
 
 
+class Cited(msgspec.Struct, frozen=True):
+    """Some of the text so far rests on a page."""
+
+    citation: Citation
+
+
 class Counted(msgspec.Struct, frozen=True):
     """Usage so far, as running totals."""
 
@@ -143,6 +151,7 @@ Piece: TypeAlias = (
     | Sealed
     | ToolBegun
     | ArgumentsPiece
+    | Cited
     | Counted
     | Finished
     | Failed

@@ -20,6 +20,8 @@ _GEMINIS: Final = re.compile(rb'("thought_?[sS]ignature"\s*:\s*)"%b[^"]*"' % _IN
 _THINKS: Final = b'thinking"'
 """In the type of every thought of Messages; each search costs microseconds, and most bodies have none."""
 _UNSIGNED: Final = re.compile(rb'"signature"\s*:\s*""')
+_CITED: Final = re.compile(rb'"encrypted_index"\s*:\s*"%b"' % _MARK)
+"""What a page is cited by that another provider's answer rests on."""
 _EMPTY: Final = re.compile(rb'"content"\s*:\s*\[\]')
 _NO_BLOCKS: Final = re.compile(rb'"thinking_blocks"\s*:\s*\[\]')
 _LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
@@ -42,8 +44,8 @@ def without_foreign_thoughts(body: bytes, api: Api, *, at_provider: bool) -> byt
     the very same object where there are none.
     """
     match api:
-        case Api.ANTHROPIC_MESSAGES if _THINKS in body:
-            is_unsigned = at_provider and _UNSIGNED.search(body) is not None
+        case Api.ANTHROPIC_MESSAGES if _THINKS in body or _MARK in body:
+            is_unsigned = at_provider and _THINKS in body and _UNSIGNED.search(body) is not None
             if is_unsigned or _MARK in body:
                 return _within(body, "messages", lambda message: _kept_message(message, at_provider=at_provider))
         case Api.OPENAI_RESPONSES if _MARK in body:
@@ -90,6 +92,8 @@ def _kept_message(message: bytes, *, at_provider: bool) -> bytes | None:
 
     def kept(block: bytes) -> bytes | None:
         thought = _thought(block)
+        if thought.type == "text":
+            return without_member(block, "citations") if _CITED.search(block) else block
         is_unsigned = at_provider and thought.type == "thinking" and not thought.signature
         return None if is_unsigned or any(seal.startswith(MARK) for seal in _seals_of(block)) else block
 

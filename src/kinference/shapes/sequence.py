@@ -5,6 +5,7 @@ from typing import Final
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
+    Cited,
     Counted,
     Failed,
     Finished,
@@ -48,7 +49,7 @@ class Sequencer:
                 yield piece
                 if self._held and self._may_close():
                     yield from self._replay()
-            case Started() | Counted() | Failed():
+            case Started() | Cited() | Counted() | Failed():
                 yield piece
             case _ if self._may_close():
                 yield from self._admit(piece)

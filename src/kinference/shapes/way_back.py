@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kinference.shapes.answers import (
     Answer,
     ArgumentsPiece,
+    Cited,
     Counted,
     Counts,
     Failed,
@@ -50,7 +51,8 @@ def read_answer(back: Return, body: bytes) -> Answer:
     restorer = ToolRestorer(back.tooling)
 
     def restored(one: Answer) -> Answer:
-        return replace(one, blocks=tuple(_unfenced(restorer.call(block), back) for block in one.blocks))
+        blocks = tuple(_unfenced(restorer.call(block), back) for block in one.blocks)
+        return replace(one, blocks=blocks, citations=() if back.is_bare_json else one.citations)
 
     others = tuple(map(restored, answer.others))
     return replace(restored(answer), model=answer.model or back.model, others=others)
@@ -71,10 +73,13 @@ def pieces_of(answer: Answer) -> Iterator[Piece]:
     """A whole answer as the pieces of a stream."""
     yield Started(answer.id, answer.model, answer.counts)
     calls = 0
+    said = 0
     for block in answer.blocks:
         match block:
             case Text():
                 yield TextPiece(block.text, block.logprobs)
+                before, said = said, said + len(block.text)
+                yield from (Cited(citation) for citation in answer.citations if before < citation.end <= said)
             case Refusal():
                 yield RefusalPiece(block.text)
             case Reasoning():

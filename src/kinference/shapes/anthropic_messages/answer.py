@@ -1,11 +1,13 @@
 """A whole Messages answer, read and written."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 import msgspec
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
+from kinference.shapes.citations import CITATIONS_MAX, Citation, of_messages, stretches, to_messages
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps, object_text
 from kinference.shapes.openai_chat.answer import count_in, text_in
@@ -46,7 +48,8 @@ def reason_of(finish: Finish, *, declines: bool = False) -> str:
 def parse_answer(body: Json) -> Answer:
     """Read an answer; what only its provider could run is passed over."""
     content = body.get("content")
-    blocks = (_read(block) for block in (content if isinstance(content, list) else ()) if isinstance(block, dict))
+    given = [block for block in (content if isinstance(content, list) else ()) if isinstance(block, dict)]
+    blocks = (_read(block) for block in given)
     return Answer(
         text_in(body, "id"),
         text_in(body, "model"),
@@ -54,7 +57,16 @@ def parse_answer(body: Json) -> Answer:
         finish_of(body.get("stop_reason")),
         text_in(body, "stop_sequence"),
         counts_of(body.get("usage")),
+        tuple(islice(_cited(given), CITATIONS_MAX)),
     )
+
+
+def _cited(blocks: Iterable[Json]) -> Iterator[Citation]:
+    said = 0
+    for block in blocks:
+        if block.get("type") == "text":
+            before, said = said, said + len(text_in(block, "text"))
+            yield from of_messages(block.get("citations"), before, said)
 
 
 def _read(block: Json) -> Block | None:
@@ -97,7 +109,7 @@ def counts_of(usage: object) -> Counts:
 def emit_answer(answer: Answer, frame: Frame) -> Json:
     """The body."""
     finish = answer.finish
-    content = list(_written(answer.blocks, is_cut=finish is Finish.LENGTH))
+    content = list(_written(answer, is_cut=finish is Finish.LENGTH))
     return {
         "id": message_id(answer.id, frame),
         "type": "message",
@@ -116,14 +128,20 @@ def message_id(upstream: str, frame: Frame) -> str:
     return upstream if upstream.startswith("msg_") else f"msg_{upstream}"
 
 
-def _written(blocks: tuple[Block, ...], *, is_cut: bool) -> Iterator[Json]:
-    for block in blocks:
+def _written(answer: Answer, *, is_cut: bool) -> Iterator[Json]:
+    said = 0
+    for block in answer.blocks:
         match block:
             case Reasoning():
                 signature = own_or_sealed(block, Api.ANTHROPIC_MESSAGES)
                 yield {"type": "thinking", "thinking": block.text, "signature": signature}
             case Sealed():
                 yield {"type": "redacted_thinking", "data": own_or_sealed(block, Api.ANTHROPIC_MESSAGES)}
+            case Text() if answer.citations:
+                for stretch, cited in stretches(block.text, said, answer.citations):
+                    beside = {"citations": list(map(to_messages, cited))} if cited else {}
+                    yield {"type": "text", "text": stretch} | beside
+                said += len(block.text)
             case Text() | Refusal():
                 yield {"type": "text", "text": block.text}
             case ToolCall():

@@ -4,6 +4,7 @@ from typing import Final
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
+    Cited,
     Counted,
     Counts,
     Failed,
@@ -19,6 +20,7 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.anthropic_messages.answer import message_id, reason_of, usage_of
+from kinference.shapes.citations import to_messages
 from kinference.shapes.ir import Json, Reasoning, Sealed
 from kinference.shapes.json_text import dumps
 from kinference.shapes.seals import own_or_sealed
@@ -96,6 +98,8 @@ class MessagesStreamEmitter:
             case Sealed():
                 block = {"type": "redacted_thinking", "data": own_or_sealed(piece, Api.ANTHROPIC_MESSAGES)}
                 return self._close() + self._open("redacted_thinking", block) + self._close()
+            case Cited() if self._kind == "text":
+                return self._delta({"type": "citations_delta", "citation": to_messages(piece.citation)})
             case Started():
                 return self._start(piece)
             case Counted():

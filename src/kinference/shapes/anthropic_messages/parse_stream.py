@@ -1,12 +1,13 @@
 """A stream of Messages events taken apart."""
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
+    Cited,
     Counted,
     Counts,
     Finished,
@@ -18,6 +19,7 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.anthropic_messages.answer import counts_of, finish_of
+from kinference.shapes.citations import CITATIONS_MAX, of_messages
 from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json, Sealed
 from kinference.shapes.json_text import dumps, loads, plain
@@ -42,19 +44,29 @@ class _TextEvent(msgspec.Struct):
 _TEXT_EVENT: Final = msgspec.json.Decoder(_TextEvent)
 
 
+class _Cited(NamedTuple):
+    begin: int
+    found: list[Json]
+
+
 class MessagesStreamParser:
     """Fed events, gives pieces. Blocks are told apart by their index."""
 
     def __init__(self) -> None:
         self._calls: dict[int | None, int] = {}  # by the index of their block
         self._thoughts: dict[int | None, list[str]] = {}  # the signature of each open one
+        self._said = 0  # characters of text
+        self._cited: dict[int | None, _Cited] = {}  # what each open block of text rests on
         self.is_complete = False
         self.is_over = False
 
     def text_of(self, event: Event) -> str:
         """The text of a delta of text."""
         found = plain(_TEXT_EVENT, event.data) if event.data.find(b'"text_delta"') >= 0 else None
-        return "" if found is None else found.delta.text
+        if found is None:
+            return ""
+        self._said += len(found.delta.text)
+        return found.delta.text
 
     def counts(self) -> Counts:
         """Usage comes in events of its own."""
@@ -84,6 +96,9 @@ class MessagesStreamParser:
             case "content_block_stop" if key_in(body, "index") in self._thoughts:
                 signature = "".join(self._thoughts.pop(key_in(body, "index")))
                 yield ReasoningEnd(signature, Api.ANTHROPIC_MESSAGES if signature else None)
+            case "content_block_stop" if key_in(body, "index") in self._cited:
+                begin, found = self._cited.pop(key_in(body, "index"))
+                yield from map(Cited, of_messages(found, begin, self._said))
             case "message_delta":
                 yield Counted(counts_of(body.get("usage")))
                 delta = _inner(body, "delta")
@@ -108,19 +123,27 @@ class MessagesStreamParser:
                     yield ReasoningPiece(thought)
             case "redacted_thinking":
                 yield Sealed(text_in(block, "data"), Api.ANTHROPIC_MESSAGES)
-            case "text" if text := text_in(block, "text"):
-                yield TextPiece(text)
+            case "text":
+                self._cited[index] = _Cited(self._said, [])
+                yield from self._text(text_in(block, "text"))
 
     def _delta(self, index: int | None, delta: Json) -> Iterator[Piece]:
         match delta.get("type"):
-            case "text_delta" if text := text_in(delta, "text"):
-                yield TextPiece(text)
+            case "text_delta":
+                yield from self._text(text_in(delta, "text"))
+            case "citations_delta" if index in self._cited and len(self._cited[index].found) < CITATIONS_MAX:
+                self._cited[index].found.append(_inner(delta, "citation"))
             case "input_json_delta" if index in self._calls and (text := text_in(delta, "partial_json")):
                 yield ArgumentsPiece(self._calls[index], text)
             case "thinking_delta" if text := text_in(delta, "thinking"):
                 yield ReasoningPiece(text)
             case "signature_delta" if index in self._thoughts:
                 self._thoughts[index].append(text_in(delta, "signature"))
+
+    def _text(self, text: str) -> Iterator[Piece]:
+        self._said += len(text)
+        if text:
+            yield TextPiece(text)
 
 
 def _inner(body: Json, name: str) -> Json:

@@ -5,6 +5,7 @@ from typing import Final
 
 from kinference.shapes.answers import Answer, Counts, Finish
 from kinference.shapes.bedrock_converse.embed import parse_embeddings
+from kinference.shapes.citations import CITATIONS_MAX, Citation, of_converse
 from kinference.shapes.ir import Block, Json, Reasoning, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.openai_chat.answer import count_in, text_in
@@ -33,13 +34,21 @@ def parse_answer(body: Json) -> Answer:
     if (embedded := parse_embeddings(body)) is not None:
         return embedded
     content = inner(inner(body, "output"), "message").get("content")
-    blocks = (
-        block
-        for part in (content if isinstance(content, list) else ())
-        if isinstance(part, dict)
-        for block in _read(part)
+    blocks: list[Block] = []
+    citations: list[Citation] = []
+    said = 0
+    for part in content if isinstance(content, list) else ():
+        for block in _read(part) if isinstance(part, dict) else ():
+            blocks.append(block)
+            if isinstance(block, Text):
+                before, said = said, said + len(block.text)
+                citations += of_converse(inner(part, "citationsContent").get("citations"), before, said)
+    return Answer(
+        blocks=tuple(blocks),
+        finish=finish_of(body.get("stopReason")),
+        counts=counts_of(body.get("usage")),
+        citations=tuple(citations[:CITATIONS_MAX]),
     )
-    return Answer(blocks=tuple(blocks), finish=finish_of(body.get("stopReason")), counts=counts_of(body.get("usage")))
 
 
 def inner(members: Json, name: str) -> Json:

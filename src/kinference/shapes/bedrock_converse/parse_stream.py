@@ -7,6 +7,7 @@ import msgspec
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
+    Cited,
     Counted,
     Counts,
     Failed,
@@ -19,6 +20,7 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.bedrock_converse.answer import ISSUER, counts_of, finish_of, inner
+from kinference.shapes.citations import CITATIONS_MAX, of_converse
 from kinference.shapes.ir import Json, Sealed
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import key_in, text_in
@@ -43,6 +45,7 @@ class _TextDelta(msgspec.Struct):
 
 class _TextEvent(msgspec.Struct):
     delta: _TextDelta
+    contentBlockIndex: int = 0  # noqa: N815 - as the API spells it
 
 
 _TEXT_EVENT: Final = msgspec.json.Decoder(_TextEvent)
@@ -54,13 +57,20 @@ class ConverseStreamParser:
     def __init__(self) -> None:
         self._calls: dict[int | None, int] = {}  # by the index of their block
         self._thoughts: dict[int | None, list[str]] = {}  # the signature of each open one
+        self._said = 0  # characters of text
+        self._begun: dict[int | None, int] = {}  # how many came before each block
+        self._cited: dict[int | None, list[Json]] = {}  # what each open block rests on
         self.is_complete = False
         self.is_over = False
 
     def text_of(self, event: Event) -> str:
         """The text of a delta of text."""
         found = plain(_TEXT_EVENT, event.data) if event.event == "contentBlockDelta" else None
-        return "" if found is None else found.delta.text
+        if found is None or not found.delta.text:
+            return ""
+        self._begun.setdefault(found.contentBlockIndex, self._said)
+        self._said += len(found.delta.text)
+        return found.delta.text
 
     def counts(self) -> Counts:
         """Usage comes with an event of its own."""
@@ -91,6 +101,9 @@ class ConverseStreamParser:
             case "contentBlockStop" if index in self._thoughts:
                 signature = "".join(self._thoughts.pop(index))
                 yield ReasoningEnd(signature, ISSUER if signature else None)
+            case "contentBlockStop" if index in self._cited:
+                found, begin = self._cited.pop(index), self._begun.get(index, self._said)
+                yield from map(Cited, of_converse(found, begin, self._said))
             case "messageStop":
                 self.is_complete = True
                 yield Finished(finish_of(body.get("stopReason")))
@@ -102,7 +115,11 @@ class ConverseStreamParser:
 
     def _delta(self, index: int | None, delta: Json) -> Iterator[Piece]:
         if text := text_in(delta, "text"):
+            self._begun.setdefault(index, self._said)
+            self._said += len(text)
             yield TextPiece(text)
+        if (citation := inner(delta, "citation")) and len(self._cited.setdefault(index, [])) < CITATIONS_MAX:
+            self._cited[index].append(citation)
         if index in self._calls and (text := text_in(inner(delta, "toolUse"), "input")):
             yield ArgumentsPiece(self._calls[index], text)
         thought = inner(delta, "reasoningContent")

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kinference.shapes import citations
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.gemini.embed import parse_embeddings, parse_predictions
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
@@ -71,7 +72,9 @@ def parse_answer(body: Json) -> Answer:
 def _read(candidate: Json, answer_id: str) -> Answer:
     blocks = tuple(blocks_of(candidate, answer_id, 0))
     calls = any(isinstance(block, ToolCall) for block in blocks)
-    return Answer(blocks=blocks, finish=finish_of(candidate.get("finishReason"), calls=calls))
+    text = "".join(block.text for block in blocks if isinstance(block, Text))
+    finish = finish_of(candidate.get("finishReason"), calls=calls)
+    return Answer(blocks=blocks, finish=finish, citations=citations.of_gemini(candidate, text))
 
 
 def candidate_of(body: Json) -> Json:
@@ -144,6 +147,9 @@ def _written(answer: Answer, index: int) -> Json:
     candidate: Json = {"content": {"role": "model", "parts": parts}, "index": index}
     logprobs = logprobs_of(answer.blocks)
     probable = {"logprobsResult": to_gemini(logprobs)} if logprobs else {}
+    if answer.citations:
+        text = "".join(block.text for block in answer.blocks if isinstance(block, Text))
+        candidate["groundingMetadata"] = citations.to_gemini(answer.citations, text)
     declines = any(isinstance(block, Refusal) for block in answer.blocks)
     return candidate | {"finishReason": reason_of(answer.finish, declines=declines)} | probable
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
+    Cited,
     Counted,
     Counts,
     Failed,
@@ -18,6 +19,8 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
+from kinference.shapes.citations import Citation
+from kinference.shapes.citations import to_gemini as to_gemini_pages
 from kinference.shapes.failures import UNKNOWN
 from kinference.shapes.gemini.answer import is_cut, part_of, reason_of, response, usage_of
 from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
@@ -44,9 +47,12 @@ class GeminiStreamEmitter:
         self._counts = Counts()
         self._finish = Finish.STOP
         self._declines = False
+        self._said: list[str] = []
+        self._cited: list[Citation] = []
 
     def text(self, text: str) -> bytes:
         """The event for one more piece of text."""
+        self._said.append(text)
         parts = b'[{"text":%b}]' % dumps(text)
         return b'data: {"candidates":[{"content":{"role":"model","parts":%b},"index":0}]%b' % (parts, self._tail)
 
@@ -54,6 +60,7 @@ class GeminiStreamEmitter:
         """The event for one piece, b"" where it says nothing now."""
         match piece:
             case TextPiece(logprobs=logprobs) if logprobs:
+                self._said.append(piece.text)
                 body = response([{"text": piece.text}], None)
                 body["candidates"][0]["logprobsResult"] = to_gemini(logprobs)
                 return self._event(body)
@@ -74,6 +81,8 @@ class GeminiStreamEmitter:
                 self._counts = self._counts.later(piece.counts)
                 self._head = {"modelVersion": piece.model, "responseId": piece.id or self._frame.id}
                 self._tail = b"," + dumps(self._head)[1:] + b"\r\n\r\n"
+            case Cited():
+                self._cited.append(piece.citation)
             case Counted():
                 self._counts = self._counts.later(piece.counts)
             case Finished():
@@ -87,6 +96,8 @@ class GeminiStreamEmitter:
         calls = (ToolCall(begun.id, begun.name, "".join(texts)) for begun, texts in self._calls.values())
         parts = [part for call in calls if not is_cut(call, self._finish) and (part := part_of(call))]
         last = response(parts or [{"text": ""}], reason_of(self._finish, declines=self._declines))
+        if self._cited:
+            last["candidates"][0]["groundingMetadata"] = to_gemini_pages(self._cited, "".join(self._said))
         return self._event(last | {"usageMetadata": usage_of(self._counts)})
 
     def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:  # noqa: ARG002 - it has neither

@@ -7,6 +7,7 @@ import msgspec
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
+    Cited,
     Counted,
     Counts,
     Finish,
@@ -17,6 +18,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
+from kinference.shapes.citations import CITATIONS_MAX, Citation, of_gemini
 from kinference.shapes.failures import failure_of
 from kinference.shapes.gemini.answer import blocks_of, candidate_of, counts_of, finish_of, is_blocked
 from kinference.shapes.ir import Json, Reasoning, Sealed, Text, ToolCall
@@ -45,6 +47,8 @@ class _Candidate(msgspec.Struct):
     index: int = 0
     finishReason: None = None  # noqa: N815 - as the API spells it
     logprobsResult: None = None  # noqa: N815 - as the API spells it
+    groundingMetadata: None = None  # noqa: N815 - as the API spells it
+    citationMetadata: None = None  # noqa: N815 - as the API spells it
 
 
 class _TextResponse(msgspec.Struct):
@@ -64,6 +68,8 @@ class GeminiStreamParser:
         self._answer_id = ""
         self._is_started = False
         self._calls = 0
+        self._said: list[str] = []
+        self._cited: dict[Citation, None] = {}
         self._finish: Finish | None = None
         self._usage = _NO_USAGE  # of the last piece of text
         self.is_complete = False
@@ -75,7 +81,9 @@ class GeminiStreamParser:
         if found is None or found.candidates[0].index:
             return ""
         self._usage = found.usageMetadata
-        return found.candidates[0].content.parts[0].text
+        text = found.candidates[0].content.parts[0].text
+        self._said.append(text)
+        return text
 
     def counts(self) -> Counts:
         """The usage that came with the last piece of text."""
@@ -108,6 +116,7 @@ class GeminiStreamParser:
         for block in blocks_of(candidate, self._answer_id, self._calls):
             match block:
                 case Text():
+                    self._said.append(block.text)
                     yield TextPiece(block.text, block.logprobs)
                 case Reasoning():
                     yield ReasoningPiece(block.text)
@@ -117,10 +126,20 @@ class GeminiStreamParser:
                     yield ToolBegun(self._calls, block.id, block.name)
                     yield ArgumentsPiece(self._calls, block.arguments)
                     self._calls += 1
+        yield from self._rests(candidate)
         if isinstance(body.get("usageMetadata"), dict):
             self._usage = _NO_USAGE
             yield Counted(counts_of(body["usageMetadata"]))
         self._end(candidate.get("finishReason"), is_refused=is_blocked(body))
+
+    def _rests(self, candidate: Json) -> Iterator[Piece]:
+        """The pages that what was said rests on, each once however often it is told."""
+        if not candidate.get("groundingMetadata") and not candidate.get("citationMetadata"):
+            return
+        for citation in of_gemini(candidate, "".join(self._said)):
+            if citation not in self._cited and len(self._cited) < CITATIONS_MAX:
+                self._cited[citation] = None
+                yield Cited(citation)
 
     def _end(self, reason: object, *, is_refused: bool) -> None:
         """Remember why it ended: what follows may still bring usage, and a call may have come long before."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kinference.shapes import citations
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps
@@ -60,9 +61,11 @@ def parse_answer(body: Json) -> Answer:
 def _choice(choice: Json, answer_id: str) -> Answer:
     probable = choice.get("logprobs")
     logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
-    blocks = tuple(_blocks(_object(choice.get("message")), answer_id, logprobs))
+    message = _object(choice.get("message"))
+    blocks = tuple(_blocks(message, answer_id, logprobs))
     calls = any(isinstance(block, ToolCall) for block in blocks)
-    return Answer(blocks=blocks, finish=finish_of(choice.get("finish_reason"), calls=calls))
+    cited = citations.of_openai(message.get("annotations"))
+    return Answer(blocks=blocks, finish=finish_of(choice.get("finish_reason"), calls=calls), citations=cited)
 
 
 def text_in(members: Json, *names: str) -> str:
@@ -173,7 +176,7 @@ def emit_answer(answer: Answer, frame: Frame) -> Json:
 def _written_choice(answer: Answer, index: int) -> Json:
     return {
         "index": index,
-        "message": _message(answer.blocks),
+        "message": _message(answer),
         "logprobs": to_chat(logprobs_of(answer.blocks)),
         "finish_reason": reason_of(answer.finish),
     }
@@ -184,7 +187,8 @@ def logprobs_of(blocks: tuple[Block, ...]) -> Logprobs:
     return tuple(entry for block in blocks if isinstance(block, Text) for entry in block.logprobs)
 
 
-def _message(blocks: tuple[Block, ...]) -> Json:
+def _message(answer: Answer) -> Json:
+    blocks = answer.blocks
     text = "".join(block.text for block in blocks if isinstance(block, Text))
     refusal = "".join(block.text for block in blocks if isinstance(block, Refusal))
     calls = [_written(block) for block in blocks if isinstance(block, ToolCall)]
@@ -194,6 +198,8 @@ def _message(blocks: tuple[Block, ...]) -> Json:
     thoughts = (block for block in blocks if isinstance(block, Reasoning | Sealed) and block.issuer is not None)
     if signed := [signed_block(block) for block in thoughts]:
         message["thinking_blocks"] = signed
+    if answer.citations:
+        message["annotations"] = citations.to_chat(answer.citations)
     return message | ({"tool_calls": calls} if calls else {})
 
 

@@ -2,6 +2,7 @@
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
+    Cited,
     Counted,
     Counts,
     Failed,
@@ -16,6 +17,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
+from kinference.shapes.citations import to_chat as to_chat_annotations
 from kinference.shapes.ir import Json, Reasoning, Sealed
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import to_chat
@@ -67,6 +69,8 @@ class ChatStreamEmitter:
                 self._silent.add(piece.call)
                 function = {"name": piece.name, "arguments": ""}
                 return self._call(piece.call, {"id": piece.id, "type": "function", "function": function})
+            case Cited():
+                return self._delta({"annotations": to_chat_annotations([piece.citation])})
             case Counted():
                 self._counts = self._counts.later(piece.counts)
             case Finished():

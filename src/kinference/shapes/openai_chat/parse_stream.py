@@ -5,8 +5,10 @@ from typing import Final, Literal
 
 import msgspec
 
+from kinference.shapes import citations
 from kinference.shapes.answers import (
     ArgumentsPiece,
+    Cited,
     Counted,
     Counts,
     Finished,
@@ -46,6 +48,7 @@ class _Delta(msgspec.Struct):
     reasoning: None = None
     reasoning_content: None = None
     tool_calls: None = None
+    annotations: None = None
 
 
 class _Choice(msgspec.Struct):
@@ -133,6 +136,7 @@ class ChatStreamParser:
             logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
             if text or logprobs:
                 yield TextPiece(text, logprobs)
+            yield from map(Cited, citations.of_openai(delta.get("annotations")))
             if refusal := text_in(delta, "refusal"):
                 yield RefusalPiece(refusal)
             calls = delta.get("tool_calls")

@@ -1,9 +1,12 @@
 """A whole Responses answer, read and written."""
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
+from kinference.shapes.citations import CITATIONS_MAX, Citation, to_responses
+from kinference.shapes.citations import of_openai as of_openai_annotations
 from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import counts_of, text_in
@@ -60,7 +63,18 @@ def parse_answer(body: Json) -> Answer:
         blocks,
         finish_of(body, calls=calls),
         counts=counts_of(body.get("usage")),
+        citations=tuple(islice(_cited(items), CITATIONS_MAX)),
     )
+
+
+def _cited(items: Iterable[Json]) -> Iterator[Citation]:
+    said = 0
+    for item in items:
+        content = item.get("content") if item.get("type") == "message" else None
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and (text := text_in(part, "text")):
+                yield from of_openai_annotations(part.get("annotations"), said)
+                said += len(text)
 
 
 def finish_of(body: Json, *, calls: bool) -> Finish:
@@ -111,7 +125,7 @@ def thought_in(item: Json) -> str:
 def emit_answer(answer: Answer, frame: Frame) -> Json:
     """The body."""
     response_id = response_id_of(answer.id, frame)
-    output = [item for at, block in enumerate(answer.blocks) if (item := _item(block, f"{response_id[5:]}_{at}"))]
+    output = list(_items(answer, response_id[5:]))
     if output and answer.finish is Finish.LENGTH:
         output[-1] = cut(output[-1])
     return (
@@ -122,6 +136,17 @@ def emit_answer(answer: Answer, frame: Frame) -> Json:
             "usage": usage_of(answer.counts),
         }
     )
+
+
+def _items(answer: Answer, suffix: str) -> Iterator[Json]:
+    said = 0
+    for at, block in enumerate(answer.blocks):
+        if isinstance(block, Text):
+            before, said = said, said + len(block.text)
+            within = [to_responses(one, before) for one in answer.citations if before < one.end <= said]
+            yield message_item(f"msg_{suffix}_{at}", [text_part(block.text, block.logprobs, within)])
+        elif item := _item(block, f"{suffix}_{at}"):
+            yield item
 
 
 def cut(item: Json) -> Json:
@@ -168,8 +193,6 @@ def ended(finish: Finish) -> Json:
 
 def _item(block: Block, suffix: str) -> Json | None:
     match block:
-        case Text():
-            return message_item(f"msg_{suffix}", [text_part(block.text, block.logprobs)])
         case Refusal():
             return message_item(f"msg_{suffix}", [{"type": "refusal", "refusal": block.text}])
         case ToolCall():
@@ -180,9 +203,9 @@ def _item(block: Block, suffix: str) -> Json | None:
             return None
 
 
-def text_part(text: str, logprobs: Iterable[Json] = ()) -> Json:
+def text_part(text: str, logprobs: Iterable[Json] = (), annotations: Iterable[Json] = ()) -> Json:
     """A part of text."""
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": list(logprobs)}
+    return {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": list(logprobs)}
 
 
 def message_item(item_id: str, content: list[Json], status: str = "completed") -> Json:

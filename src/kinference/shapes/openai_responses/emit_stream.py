@@ -2,6 +2,7 @@
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
+    Cited,
     Counted,
     Counts,
     Failed,
@@ -35,6 +36,7 @@ class ResponsesStreamEmitter:
         self._counts = Counts()
         self._finish = Finish.STOP
         self._events = 0
+        self._said = 0  # characters of text in items that are done
 
     def text(self, text: str) -> bytes:
         """The event for one more piece of text."""
@@ -86,6 +88,8 @@ class ResponsesStreamEmitter:
                 return self._sealed(Reasoning("", piece.signature, piece.issuer))
             case Sealed():
                 return self._close() + self._opened(ReasoningItem(self._suffix())) + self._sealed(piece)
+            case Cited() if type(self._open) is TextItem:
+                return self._events_of(self._open.cited(piece.citation, self._said))
             case Started():
                 return self._start(piece)
             case Counted():
@@ -125,6 +129,8 @@ class ResponsesStreamEmitter:
         if item is None:
             return b""
         events, whole = item.done(), item.whole()
+        if type(item) is TextItem:
+            self._said += item.characters
         if self._finish is Finish.LENGTH:
             whole = cut(whole)
             events[-1] = (events[-1][0], {"item": whole})

@@ -5,6 +5,7 @@ from typing import Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
+from kinference.shapes.citations import Citation, to_responses
 from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import Logprobs
@@ -44,6 +45,19 @@ class TextItem:
         self._id = f"msg_{suffix}"
         self._pieces: list[str] = []
         self._logprobs: list[Json] = []
+        self._annotations: list[Json] = []
+
+    @property
+    def characters(self) -> int:
+        """How many it has so far."""
+        return sum(map(len, self._pieces))
+
+    def cited(self, citation: Citation, before: int) -> Events:
+        """It rests on a page; so many characters of text came before the item."""
+        annotation = to_responses(citation, before)
+        self._annotations.append(annotation)
+        told = {**self._at, "annotation_index": len(self._annotations) - 1, "annotation": annotation}
+        return [("response.output_text.annotation.added", told)]
 
     def extended(self, text: str) -> bytes:
         """The members of the one event that `grown` gives, written."""
@@ -84,7 +98,7 @@ class TextItem:
         return {"text": text}
 
     def _part(self, text: str) -> Json:
-        return text_part(text, self._logprobs if text else ())
+        return text_part(text, self._logprobs, self._annotations) if text else text_part(text)
 
 
 class RefusalItem(TextItem):

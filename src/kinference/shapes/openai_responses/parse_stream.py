@@ -1,5 +1,6 @@
 """A stream of Responses events taken apart. What came in pieces is not taken again from the events that repeat it."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
@@ -7,6 +8,7 @@ import msgspec
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
+    Cited,
     Counted,
     Counts,
     Finished,
@@ -18,6 +20,8 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
+from kinference.shapes.citations import CITATIONS_MAX
+from kinference.shapes.citations import of_openai as of_openai_annotations
 from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json, Sealed
 from kinference.shapes.json_text import loads, plain
@@ -65,6 +69,7 @@ class ResponsesStreamParser:
     def __init__(self) -> None:
         self._calls: dict[int | None, int] = {}  # by the index of their item
         self._heard: dict[_Part, int] = {}  # how many characters of each have come
+        self._cited = Counter[_Part]()  # how many pages of each were told
         self.is_complete = False
         self.is_over = False
 
@@ -103,6 +108,8 @@ class ResponsesStreamParser:
                 yield from self._more(part, text_in(body, "delta"), logprobs)
             elif event == "done":
                 yield from self._whole(part, text_in(body, *_WHOLE), logprobs)
+            elif event == "annotation.added":
+                yield from self._rests(part, [body.get("annotation")])
         elif kind == "response.output_item.added":
             yield from self._begun(_inner(body, "item"), index)
         elif kind == "response.output_item.done":
@@ -145,6 +152,14 @@ class ResponsesStreamParser:
         heard = self._heard.get(part, 0)
         yield from self._more(part, text[heard:], () if heard else logprobs)
 
+    def _rests(self, part: _Part, annotations: list[object]) -> Iterator[Piece]:
+        """The pages that a part rests on: each is told by itself, and most often again with the whole."""
+        before = sum(count for other, count in self._heard.items() if other.name == part.name and other != part)
+        for citation in of_openai_annotations(annotations, before):
+            if self._cited.total() < CITATIONS_MAX:
+                self._cited[part] += 1
+                yield Cited(citation)
+
     def _done(self, item: Json, index: int | None) -> Iterator[Piece]:
         kind = item.get("type")
         if kind in _CALLS:
@@ -157,6 +172,9 @@ class ResponsesStreamParser:
                 logprobs = of_openai(part.get("logprobs"))
                 yield from self._whole(_Part(index, "output_text", at), text_in(part, "text"), logprobs)
                 yield from self._whole(_Part(index, "refusal", at), text_in(part, "refusal"))
+                annotations = part.get("annotations")
+                if isinstance(annotations, list) and not self._cited[_Part(index, "output_text", at)]:
+                    yield from self._rests(_Part(index, "output_text", at), annotations)
         elif kind == "reasoning":
             for name, place in zip(_THOUGHTS, ("summary", "content"), strict=True):
                 for at, part in enumerate(_parts(item, place)):
