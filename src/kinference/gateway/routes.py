@@ -49,6 +49,7 @@ ROUTES = {
     "/": Route(Duty.HEALTH, ("HEAD",)),
     "/health": Route(Duty.HEALTH, ("GET", "HEAD")),
     "/v1/models": Route(Duty.LIST_MODELS, ("GET",)),
+    "/v1beta/models": Route(Duty.LIST_MODELS, ("GET",)),
     "/v1/chat/completions": _infer(Api.OPENAI_CHAT),
     "/v1/completions": _infer(Api.OPENAI_COMPLETIONS),
     "/v1/responses": _infer(Api.OPENAI_RESPONSES),
@@ -58,10 +59,8 @@ ROUTES = {
     "/v1/responses/input_tokens": _infer(Api.OPENAI_RESPONSES, runs_prompt=False),
 }
 
-MODEL_PREFIX = "/v1/models/"
-"""What follows is a model's id, slashes and all."""
-_GEMINI_PREFIXES = ("/v1beta/models/", "/v1/models/")
-"""Of either of its versions; what follows is a model's id as one segment, a colon and an action."""
+_MODEL_PREFIXES = ("/v1/models/", "/v1beta/models/")
+"""What follows is a model's id, slashes and all; or, for Gemini, the id as one segment, a colon and an action."""
 _GEMINI_ACTIONS = (":generateContent", ":streamGenerateContent")
 _GEMINI_COUNT = ":countTokens"
 _GEMINI = _infer(Api.GEMINI)
@@ -74,13 +73,18 @@ def find(path: str) -> Route | None:
     route = ROUTES.get(path)
     if route is None and _is_gemini(path):
         return _GEMINI_COUNTING if path.endswith(_GEMINI_COUNT) else _GEMINI
-    if route is None and path.startswith(MODEL_PREFIX) and len(path) > len(MODEL_PREFIX):
+    if route is None and shown_by(path):
         return _ONE_MODEL
     return route
 
 
+def shown_by(path: str) -> str:
+    """The id, as the path has it, of the model that it shows; "" for none."""
+    return next((path[len(prefix) :] for prefix in _MODEL_PREFIXES if path.startswith(prefix)), "")
+
+
 def _is_gemini(path: str) -> bool:
-    return path.startswith(_GEMINI_PREFIXES) and path.endswith((*_GEMINI_ACTIONS, _GEMINI_COUNT))
+    return path.startswith(_MODEL_PREFIXES) and path.endswith((*_GEMINI_ACTIONS, _GEMINI_COUNT))
 
 
 def missed(path: str) -> str:
@@ -89,8 +93,10 @@ def missed(path: str) -> str:
     return meant if meant in ROUTES else ""
 
 
-def dialect_of(path: str, *, anthropic_version: bool) -> Dialect:
+def dialect_of(path: str, *, anthropic_version: bool, google_key: bool = False) -> Dialect:
     """The dialect to answer in, also where no route matches: by path, then by what the client says of itself."""
+    if google_key and path.startswith("/v1/models"):
+        return Dialect.GEMINI
     if anthropic_version:
         return Dialect.ANTHROPIC
     return _DIALECTS.get(path) or _dialect_by(path)

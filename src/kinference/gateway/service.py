@@ -16,7 +16,7 @@ from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import HeldBody
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.reply import Reply
-from kinference.gateway.routes import MODEL_PREFIX, Duty, Route, dialect_of, find, missed
+from kinference.gateway.routes import Duty, Route, dialect_of, find, missed, shown_by
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.shapes.counting import write_count
 from kinference.vocabulary import Api, Loss
@@ -47,7 +47,8 @@ class Gateway:
         told = table(exchange.headers)
         request_id = headers.request_id_of(told) or self._new_request_id()
         record = Record(request_id, exchange.path[:_LOGGED_PATH_MAX], exchange.accepted_at)
-        dialect = dialect_of(exchange.path, anthropic_version=b"anthropic-version" in told)
+        is_anthropic, is_google = b"anthropic-version" in told, b"x-goog-api-key" in told
+        dialect = dialect_of(exchange.path, anthropic_version=is_anthropic, google_key=is_google)
         reply = Reply(exchange, dialect, record, self._outside.clock)
         try:
             await self._serve(route, reply, told)
@@ -97,7 +98,7 @@ class Gateway:
 
     async def _show_model(self, reply: Reply, caller: Caller) -> None:
         directory = self._outside.directory
-        name = unquote(reply.exchange.path[len(MODEL_PREFIX) :])
+        name = unquote(shown_by(reply.exchange.path))
         found = next((model for model in directory.models() if model.id == name and not model.is_glob), None)
         if found is None or not directory.allows(caller.tenant, name):
             await reply.refuse(Refusal(errors.UNKNOWN_MODEL, "no such model is served here"))

@@ -126,6 +126,8 @@ def ask_gemini(rig: Rig) -> None:
     with genai.Client(api_key="x", http_options=HttpOptions(base_url=f"http://127.0.0.1:{rig.port}")) as client:
         answer = client.models.generate_content(model=MODEL, contents="hi")
         chunks = list(client.models.generate_content_stream(model=MODEL, contents="hi"))
+        assert [model.name for model in client.models.list()] == [f"models/{MODEL}"]
+        assert client.models.get(model=MODEL).name == f"models/{MODEL}"
     assert answer.text
     assert answer.usage_metadata is not None
     assert answer.usage_metadata.candidates_token_count

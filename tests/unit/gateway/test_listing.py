@@ -25,6 +25,14 @@ def test_anthropic_clients_read_an_anthropic_list() -> None:
     }
 
 
+def test_gemini_clients_read_a_gemini_list() -> None:
+    listed = json.loads(listing.of_many(MODELS, Dialect.GEMINI))
+    assert [model["name"] for model in listed["models"]] == ["models/a", "models/org/b"]
+    assert listed["models"][1] == json.loads(listing.of_one(MODELS[0], Dialect.GEMINI))
+    assert "generateContent" in listed["models"][0]["supportedGenerationMethods"]
+    assert json.loads(listing.of_many((), Dialect.GEMINI)) == {"models": []}
+
+
 def test_an_empty_list_is_a_list() -> None:
     assert json.loads(listing.of_many((), Dialect.ANTHROPIC)) == {
         "data": [],

@@ -44,16 +44,26 @@ def test_what_asks_for_a_count_runs_no_prompt() -> None:
         assert not route.runs_prompt
 
 
-@pytest.mark.parametrize("path", ["/v1/models/m", "/v1/models/org/name", "/v1/models/a%2Fb"])
+@pytest.mark.parametrize("path", ["/v1/models/m", "/v1/models/org/name", "/v1/models/a%2Fb", "/v1beta/models/m"])
 def test_a_models_id_may_contain_slashes(path: str) -> None:
     route = find(path)
     assert route is not None
     assert route.duty is Duty.SHOW_MODEL
 
 
-@pytest.mark.parametrize("path", ["/v1/models/", "/v2/chat/completions", "/v1/chat/completions/", "//", ""])
+@pytest.mark.parametrize(
+    "path", ["/v1/models/", "/v1beta/models/", "/v2/chat/completions", "/v1/chat/completions/", "//", ""]
+)
 def test_other_paths_lead_nowhere(path: str) -> None:
     assert find(path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "dialect"),
+    [("/v1/models", Dialect.GEMINI), ("/v1/models/m", Dialect.GEMINI), ("/v1/chat/completions", Dialect.OPENAI)],
+)
+def test_the_key_of_a_google_client_tells_whose_list_of_models_it_reads(path: str, dialect: Dialect) -> None:
+    assert dialect_of(path, anthropic_version=False, google_key=True) is dialect
 
 
 def test_the_head_of_the_root_and_health_are_served() -> None:

@@ -138,6 +138,9 @@ async def test_models_are_listed_as_far_as_the_tenant_may_use_them() -> None:
     assert [model["id"] for model in json.loads(exchange.answer)["data"]] == ["b"]
     assert (await serve(get("/v1/models/a"), world)).status == 404
     assert (await serve(get("/v1/models/b"), world)).status == 200
+    assert json.loads((await serve(get("/v1beta/models/b"), world)).answer)["name"] == "models/b"
+    refused = json.loads((await serve(get("/v1beta/models/a"), world)).answer)
+    assert refused["error"]["status"] == "NOT_FOUND"
 
 
 async def test_models_are_listed_for_anthropic_clients_in_their_dialect() -> None:
