@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, groupby
 from math import log
+from operator import attrgetter
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -27,6 +28,7 @@ CONTEXT_SLACK = 1.25
 """The prompt's tokens are an estimate: only what is clearly too long is kept from an engine."""
 CACHED_MAX = 1_024
 HASH_MAX = 1.0 - 2.0**-53
+_CLOSED = attrgetter("closed")
 DOUBTS = {
     PrefixSignal.WARMING: "what it stored before its events were read",
     PrefixSignal.GAP: "some of its events were lost",
@@ -147,11 +149,13 @@ class Candidates:
         whoever cannot wait until one of them is tried again.
         """
         options = self._options(request, rule)
+        if purse_usd is None and not request.failed and not skip and _all_take(options.tiers, request):
+            return Shortlist(options.tiers[0], options)
         fitting = [_fitting(tier, request) for tier in options.tiers]
         affordable = fitting if purse_usd is None else [_affordable(tier, request, purse_usd) for tier in fitting]
         untried = _elsewhere(affordable, request, now) if request.failed else affordable
         for tier in untried:
-            healthy = tier if _all_closed(tier) else _kept(tier, lambda one: one.circuit.allows(now))
+            healthy = _kept(tier, lambda one: one.circuit.allows(now))
             if healthy and skip == 0:
                 return Shortlist(healthy, options)
             skip -= bool(healthy)
@@ -267,13 +271,17 @@ def _with_context(tier: Sequence[Group], request: Request, output_tokens: int) -
         if group.context_min is None:
             kept.append(group)
             continue
-        prompt_tokens = request.prompt_bytes / group.traits[group.models[0]].bytes_per_token / CONTEXT_SLACK
-        tokens = prompt_tokens + output_tokens
+        tokens = _context(request, group) + output_tokens
         if tokens <= group.context_min:
             kept.append(group)
         else:
             kept.extend(_kept([group], partial(Destination.takes, tokens=tokens)))
     return kept
+
+
+def _context(request: Request, group: Group) -> float:
+    """The tokens of a context that the prompt takes at the least."""
+    return request.prompt_bytes / group.traits[group.models[0]].bytes_per_token / CONTEXT_SLACK
 
 
 def claim_of(session: str, group: Group) -> float:
@@ -322,8 +330,15 @@ def _elsewhere(tiers: Sequence[Sequence[Group]], request: Request, now: Seconds)
     return [_kept(tier, lambda one: (one.kind, one.ref) in fresh) for tier in untried]
 
 
-def _all_closed(groups: Sequence[Group]) -> bool:
-    return all([circuit.closed for group in groups for circuit in group.circuits])  # noqa: C419 - hot
+def _all_take(tiers: Sequence[Sequence[Group]], request: Request) -> bool:
+    """Whether all of the preferred tier can serve it at this moment, which is nearly always so and soon found."""
+    for group in tiers[0] if tiers else ():
+        if not all(map(_CLOSED, group.circuits)):
+            return False
+        limit = group.context_min
+        if limit is not None and _context(request, group) + (request.output_tokens or 0) > limit:
+            return False
+    return bool(tiers)
 
 
 def _kept(groups: Sequence[Group], keeps: Callable[[Destination], bool]) -> list[Group]:

@@ -30,11 +30,13 @@ class Cheapest:
     band: float = 0.0
 
     def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:
+        if len(totals) == 1:
+            return 0
         least = min(totals)
         best = totals.index(least)
         rates = case.rates[best]
-        width = min(rates.error_ms, self.band * case.slopes[best] * case.uncached[best]) if self.band else 0.0
-        limit = least + width
+        width = self.band * case.slopes[best] * case.uncached[best]
+        limit = least + (rates.error_ms if rates.error_ms < width else width)
         near = [place for place, total in enumerate(totals) if total <= limit]
         return near[0] if len(near) == 1 else weighted(near, case, rng)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import mul
+from operator import attrgetter, mul
 from typing import Protocol
 
 import msgspec
@@ -21,6 +21,9 @@ REQUEST_TOKENS = 32
 """An engine computes the last block and schedules the request, whatever it has cached."""
 RETRY_MS = 2_000.0
 """What a failed attempt costs the client, at the least."""
+
+
+_FAILURES = attrgetter("failure_ratio")
 
 
 class Case(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -95,7 +98,7 @@ class QueueWait:
             for place, load in enumerate(case.loads):
                 if load.prompts:
                     left = waits[place] - load.done_ms(case.slopes[place], case.now)
-                    waits[place] = left if left > 0.0 else 0.0  # noqa: FURB136 - a call is slow
+                    waits[place] = left if left > 0.0 else 0.0
         return waits if self.share == 1.0 else [self.share * wait for wait in waits]
 
 
@@ -158,7 +161,8 @@ class Risk:
     name: str = "risk"
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
-        return [RETRY_MS * circuit.failure_ratio for circuit in case.circuits]
+        ratios = list(map(_FAILURES, case.circuits))
+        return [RETRY_MS * ratio for ratio in ratios] if any(ratios) else ratios
 
 
 @dataclass(frozen=True, slots=True)

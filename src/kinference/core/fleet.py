@@ -145,6 +145,8 @@ class Fleet:
         self._retired_slots: list[int] = []
         self._observed: dict[int, Endpoint] = {}
         self._version = 0
+        self.told = 0
+        """Grows with everything that is told, scrapes too."""
 
     @property
     def version(self) -> int:
@@ -231,6 +233,7 @@ class Fleet:
             endpoint.generation = next(self._generations)
             self._changed()
         endpoint.observation = observation
+        self.told += 1
         self._observed[endpoint.slot] = endpoint
 
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -292,6 +295,7 @@ class Fleet:
 
     def _changed(self) -> None:
         self._version += 1
+        self.told += 1
         self._ordered = None
 
 

@@ -61,6 +61,8 @@ class Flight(msgspec.Struct, eq=False, gc=False):
     """The model is an adapter that had to be loaded first."""
     status: int | None = None
     """Of the answer; None while nothing is known."""
+    served: bool = True
+    """Unless the answer is known to be an error."""
     first_token_at: Seconds | None = None
     prompt: SentPrompt | None = None
     """Where somebody has asked for it."""
@@ -68,11 +70,6 @@ class Flight(msgspec.Struct, eq=False, gc=False):
     """The destination did not end the answer that it began."""
     is_measured: bool = False
     """Its length was told from those that engines had counted, not guessed."""
-
-    @property
-    def served(self) -> bool:
-        """True unless the answer is known to be an error."""
-        return self.status is None or is_success(self.status)
 
     def sent(self) -> SentPrompt | None:
         """What an endpoint was sent, where it tells of its cache and the index has the prompt."""
@@ -88,10 +85,10 @@ class Flight(msgspec.Struct, eq=False, gc=False):
 
     def learn_first(self, ttft_ms: Milliseconds, status: int, now: Seconds) -> None:
         """The first byte of an answer, good or bad."""
-        self.status = status
+        self.status, self.served = status, is_success(status)
         if is_failure(status):
             self.destination.circuit.failed(f"status {status}", now)
-        elif is_success(status):
+        elif self.served:
             self.first_token_at = now
             self.destination.circuit.succeeded()
             if self.loads_adapter:

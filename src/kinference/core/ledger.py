@@ -54,6 +54,8 @@ class Load:
     """Tokens that ours take in the KV cache, or soon will."""
     prompts: dict[ReservationId, int] = field(default_factory=dict)
     """Tokens to compute of each of our requests without a first token, first come first."""
+    first_prompt: int = 0
+    """Tokens of the first of them, 0 without any."""
     begun_at: Seconds = 0.0
     """When the first of these had its turn, as far as can be told: it came, or the one before it was done."""
 
@@ -83,14 +85,10 @@ class Load:
         """Requests of ours that are there as far as the engine's word goes."""
         return max(0, self.requests - self.doubted)
 
-    @property
-    def first_prompt(self) -> int:
-        """Tokens of the first of them, 0 without any."""
-        return next(iter(self.prompts.values()), 0)
-
     def left_of(self, ahead_tokens: float, ms_per_token: float, now: Seconds) -> float:
         """What is left to compute of so many prompt tokens ahead, ours among them."""
-        return max(0.0, ahead_tokens - self.done_ms(ms_per_token, now) / ms_per_token)
+        left = ahead_tokens - self.done_ms(ms_per_token, now) / ms_per_token
+        return left if left > 0.0 else 0.0
 
     def done_ms(self, ms_per_token: float, now: Seconds) -> Milliseconds:
         """How much of our prompts must be computed by now, though nobody has reported it yet: as much of the first as
@@ -99,7 +97,7 @@ class Load:
         """
         if not self.prompts:
             return 0.0
-        whole = ms_per_token * next(iter(self.prompts.values()))
+        whole = ms_per_token * self.first_prompt
         gone = (now - self.begun_at) * 1e3
         if gone <= 0.0:
             return 0.0
@@ -201,7 +199,7 @@ class Ledger:
         """Count a request in flight from this instant."""
         number = ReservationId(next(self._ids))
         if not load.prompts:
-            load.begun_at = now
+            load.begun_at, load.first_prompt = now, claim.prefill_tokens
         load.prompts[number] = claim.prefill_tokens
         self._live[number] = Reservation(load, claim, idle_scrapes=load.idle_scrapes)
         load.newest = number
@@ -264,9 +262,10 @@ def _computed(reservation: Reservation, number: ReservationId, now: Seconds) -> 
     load = reservation.load
     load.prefilling -= 1
     load.prefill_tokens -= reservation.claim.prefill_tokens
-    if next(iter(load.prompts)) == number:
-        load.begun_at = now
+    was_first = next(iter(load.prompts)) == number
     del load.prompts[number]
+    if was_first:
+        load.begun_at, load.first_prompt = now, next(iter(load.prompts.values()), 0)
 
 
 def _give_back(reservation: Reservation) -> None:

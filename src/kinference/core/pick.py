@@ -35,7 +35,6 @@ from kinference.core.weigh import (
     look_up,
     make_case,
     price_column,
-    prompt_tokens,
 )
 from kinference.ids import Milliseconds, ReservationId, Seconds
 from kinference.vocabulary import AbortReason, Outcome
@@ -89,7 +88,7 @@ class Router:
         `known` was hashed before; `skip` so many of the tiers that could serve.
         """
         weighed = self._weigh(request, now, known, skip)
-        if self.refusals.is_on and isinstance(weighed, Decision) and not (skip or request.is_patient):
+        if isinstance(weighed, Decision) and self.refusals.is_on and not (skip or request.is_patient):
             self._keep_refusal(request, weighed, now)
         return weighed
 
@@ -139,6 +138,7 @@ class Router:
             self.recordings.keep(weighing.recording)
         request, group, case, chosen = weighing.request, weighing.group, weighing.case, weighing.weighed.chosen
         destination, model = group.destinations[chosen], group.models[chosen]
+        traits = group.traits[model]
         rates, uncached = group.rates[chosen], case.uncached[chosen]
         computed = _computed_tokens(destination.load, rates, case.ahead[chosen], now) + uncached
         alone = destination.load.prefilling == 0
@@ -146,11 +146,11 @@ class Router:
         reservation = self._ledger.reserve(destination.load, claim, now)
         slot, blocks = group.slots[chosen], weighing.prompt.blocks.get(model)
         insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
-        believed = int(insertion.known * BLOCK_BYTES / group.traits[model].bytes_per_token) if insertion else 0
+        believed = int(insertion.known * BLOCK_BYTES / traits.bytes_per_token) if insertion else 0
         self._flights[reservation] = Flight(
             destination,
             rates,
-            group.traits[model],
+            traits,
             request.prompt_bytes,
             computed,
             believed,
@@ -158,7 +158,7 @@ class Router:
             alone,
             None if account is None else account.hold(expected_tokens(weighing), *expected_cost(weighing)),
             group.has_adapters and not destination.is_loaded(model),
-            is_measured=group.traits[model].counted > 0,
+            is_measured=traits.counted > 0,
         )
         if group.has_adapters:
             destination.use_adapter(model)
@@ -166,11 +166,11 @@ class Router:
         if not case.hits[chosen]:
             destination.cold_picked = reservation
         destination.circuit.picked(now)
-        group.traits[model].learn_uncached(uncached)
+        traits.learn_uncached(uncached)
         doubt = BEYOND_HASHING if weighing.prompt.truncated and slot >= 0 else ""
         if case.key:  # what has not one full block cannot be cached either
             doubt = doubt or group.doubtful
-        tokens, expected_ms = prompt_tokens(request, group, model), rates.line.at(computed)
+        tokens, expected_ms = traits.prompt_tokens(request.prompt_bytes), rates.line.at(computed)
         return Decision(
             Outcome.DEGRADED if doubt else Outcome.OK,
             f"expect {expected_ms:.0f} ms, {case.hits[chosen]} of {tokens} tokens cached"
@@ -199,7 +199,7 @@ class Router:
         flight.learn_first(ttft_ms, upstream_status, now)
         if flight.served:
             self._ledger.served(reservation)
-        if is_failure(upstream_status):
+        elif is_failure(upstream_status):
             self._take_back(flight)
 
     def broke(self, reservation: ReservationId, now: Seconds) -> None:
@@ -314,7 +314,8 @@ class Router:
     def _choose(
         self, request: Request, rule: TenantRule | None, shortlist: Shortlist, now: Seconds, known: Prompt | None
     ) -> Weighing:
-        group, scoring = self._split(request, shortlist.groups), self._scoring
+        groups, scoring = shortlist.groups, self._scoring
+        group = groups[0] if len(groups) == 1 else self._split(request, groups)
         prompt = look_up(request, group, self._index, known) if scoring.by_prefix else Prompt()
         case = make_case(request, group, prompt, now)
         if scoring.guards and 0 < len(case.fitting) < len(group.destinations):
@@ -339,8 +340,6 @@ class Router:
 
         When weights change or a target goes, no other sessions move than those that have to.
         """
-        if len(groups) == 1:
-            return groups[0]
         if request.session:
             return max(groups, key=lambda group: claim_of(request.session, group))
         point = self._rng.random() * sum(group.weight for group in groups)

@@ -103,16 +103,20 @@ class Typical:
         self.samples += 1
         self._sums.add(tokens, ttft_ms, POOL_FORGETTING)
         prior, far, sums = self.line, PRIOR_TOKENS, self._sums
+        prior_ms = prior.at(far)
         weight = sums.weight + 2 * PRIOR_WEIGHT
         x = (sums.x + PRIOR_WEIGHT * far) / weight
-        y = (sums.y + PRIOR_WEIGHT * (prior.base_ms + prior.at(far))) / weight
+        y = (sums.y + PRIOR_WEIGHT * (prior.base_ms + prior_ms)) / weight
         spread = (sums.xx + PRIOR_WEIGHT * far * far) / weight - x * x
-        together = (sums.xy + PRIOR_WEIGHT * far * prior.at(far)) / weight - x * y
-        slope = max(MS_PER_TOKEN_MIN, together / max(spread, 1.0))
+        together = (sums.xy + PRIOR_WEIGHT * far * prior_ms) / weight - x * y
+        slope = together / (1.0 if spread < 1.0 else spread)
+        if slope < MS_PER_TOKEN_MIN:
+            slope = MS_PER_TOKEN_MIN
         base = y - slope * x
         if base < 0.0:  # a line through the origin explains it better than time running backwards
             base, slope = 0.0, max(MS_PER_TOKEN_MIN, y / x)
-        self.line.base_ms, self.line.ms_per_token = min(base, self.base_ms_max), slope
+        prior.base_ms = base if base < self.base_ms_max else self.base_ms_max
+        prior.ms_per_token = slope
 
     def start_over(self) -> None:
         """What was learned so far rests on a wrong idea of how long prompts are."""
@@ -152,14 +156,16 @@ class Rates:
             self.typical.start_over()
         if is_measured and not self._is_measured:
             self._is_measured, self.samples, self._sums = True, 0, _Sums()
-        ttft_ms = min(max(ttft_ms, 0.0), SAMPLE_MS_MAX)
+        if not 0.0 <= ttft_ms <= SAMPLE_MS_MAX:
+            ttft_ms = min(max(ttft_ms, 0.0), SAMPLE_MS_MAX)
         expected = self.line.at(tokens)
         error = ttft_ms - expected
         if self.samples == 0:
             self.line = Line(self.line.base_ms, self.line.ms_per_token)
             self.error_ms = abs(error)
         bound = OUTLIER * max(self.error_ms, 0.02 * expected, 1.0)
-        error = min(max(error, -bound), bound)
+        if not -bound <= error <= bound:
+            error = min(max(error, -bound), bound)
         self.error_ms += ERROR_SMOOTHING * (abs(error) - self.error_ms)
         self.samples += 1
         self.typical.learn(tokens, expected + error)
@@ -168,7 +174,9 @@ class Rates:
 
     def learn_hold(self, hold_ms: Milliseconds) -> None:
         """A request kept its place this long."""
-        self.hold_ms += ERROR_SMOOTHING * (min(max(hold_ms, 0.0), SAMPLE_MS_MAX) - self.hold_ms)
+        if not 0.0 <= hold_ms <= SAMPLE_MS_MAX:
+            hold_ms = min(max(hold_ms, 0.0), SAMPLE_MS_MAX)
+        self.hold_ms += ERROR_SMOOTHING * (hold_ms - self.hold_ms)
 
     def relax(self, kept: float) -> None:
         """Keep this share of what was learned and drift to what is typical by the rest: an endpoint that was slow, and
@@ -180,12 +188,13 @@ class Rates:
             self._fit()
 
     def _fit(self) -> None:
-        typical, sums = self.typical.line, self._sums
+        line, typical, sums = self.line, self.typical.line, self._sums
         usual_ms = FACTOR_WEIGHT * max(typical.at(PRIOR_TOKENS), MS_PER_TOKEN_MIN)
         expected_ms = typical.base_ms * sums.weight + typical.ms_per_token * sums.x
         factor = (sums.y + usual_ms) / (expected_ms + usual_ms)
-        self.line.base_ms = min(factor * typical.base_ms, self.typical.base_ms_max)
-        self.line.ms_per_token = max(MS_PER_TOKEN_MIN, factor * typical.ms_per_token)
+        base, slope = factor * typical.base_ms, factor * typical.ms_per_token
+        line.base_ms = base if base < self.typical.base_ms_max else self.typical.base_ms_max
+        line.ms_per_token = slope if slope > MS_PER_TOKEN_MIN else MS_PER_TOKEN_MIN
 
 
 def cold_rates(typical: Typical) -> Rates:

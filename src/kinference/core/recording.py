@@ -233,6 +233,7 @@ def _destination(one: RecordedCandidate) -> Destination:
         prefilling=one.prefilling,
         prefill_tokens=one.prefill_tokens,
         prompts={ReservationId(1): one.first_prompt} if one.first_prompt else {},
+        first_prompt=one.first_prompt,
         begun_at=one.begun_at,
         waiting=one.waiting,
         resident=one.resident,

@@ -47,11 +47,13 @@ class ModelTraits:
 
     def prompt_tokens(self, prompt_bytes: int) -> int:
         """A prompt's length, estimated."""
-        return max(1, int(prompt_bytes / self.bytes_per_token))
+        return int(prompt_bytes / self.bytes_per_token) or 1
 
     def answer_tokens(self, limit: int | None) -> int:
         """The tokens that an answer is likely to have: what is usual, within the client's own limit."""
-        return max(1, int(self.output_tokens if limit is None else min(self.output_tokens, limit)))
+        usual = self.output_tokens
+        tokens = int(usual if limit is None or limit > usual else limit)
+        return tokens if tokens > 1 else 1
 
     def learn_uncached(self, tokens: int) -> None:
         """A request with this many tokens to compute was sent."""
@@ -61,7 +63,9 @@ class ModelTraits:
         """The engine's own counts came in."""
         low, high = BYTES_PER_TOKEN_RANGE
         if prompt_tokens > 0 and prompt_bytes > 0:
-            ratio = min(max(prompt_bytes / prompt_tokens, low), high)
+            ratio = prompt_bytes / prompt_tokens
+            if not low <= ratio <= high:
+                ratio = min(max(ratio, low), high)
             self.counted += 1  # the first ones weigh more: a guess is not worth twenty counts
             self.bytes_per_token += max(SMOOTHING, 1.0 / self.counted) * (ratio - self.bytes_per_token)
         if completion_tokens > 0:
@@ -165,7 +169,7 @@ class Roster:
         self._by_backend: dict[ObjectRef, Destination] = {}
         self._typical: dict[tuple[TargetKind, ObjectRef, str], Typical] = {}
         self._traits: dict[str, ModelTraits] = {}
-        self._version = -1
+        self._version = self._told = -1
         self.losing: list[Load] = []
         """Where requests of ours are to be written off, for who keeps the ledger to take."""
         self.endpoints: tuple[Destination, ...] = ()
@@ -173,6 +177,9 @@ class Roster:
 
     def sync(self) -> bool:
         """Take over what the fleet has been told since the last call. True when who can serve what has changed."""
+        if self._fleet.told == self._told:
+            return False
+        self._told = self._fleet.told
         changed = self._fleet.version != self._version
         if changed:
             self._version = self._fleet.version

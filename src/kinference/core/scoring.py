@@ -61,15 +61,15 @@ def weigh(case: Case, draw: Draw) -> Weighed:
     terms = scoring.terms if draw.qos is QosClass.INTERACTIVE else scoring.batch_terms
     named: list[Column] = [(term.name, term.column(case)) for term in terms]
     named += draw.extra
-    columns = [column for _, column in named]
-    totals = _summed(columns) if columns else [0.0] * len(case.destinations)
+    totals = _summed(named) if named else [0.0] * len(case.destinations)
     chosen = scoring.chooser.choose(case, totals, draw.rng)
     return Weighed(draw.policy, case.names, named, totals, case.hits, chosen, scoring.in_milliseconds)
 
 
-def _summed(columns: Sequence[Sequence[Milliseconds]]) -> list[Milliseconds]:
+def _summed(named: Sequence[Column]) -> list[Milliseconds]:
     """Added up place by place, without a list for each step."""
-    totals: Iterable[Milliseconds] = columns[0]
-    for column in columns[1:]:
+    columns = iter(named)
+    totals: Iterable[Milliseconds] = next(columns)[1]
+    for _, column in columns:
         totals = map(add, totals, column)
     return list(totals)

@@ -60,7 +60,8 @@ def look_up(request: Request, group: Group, index: PrefixIndex, known: Prompt | 
         blocks = None if known is None else known.blocks.get(model)
         if blocks is None:
             seed = chain_seed(model, request.salt) if request.salt else group.seeds[model]
-            blocks, found.truncated = hash_prompt(request.prompt, seed)
+            hashed = hash_prompt(request.prompt, seed)
+            blocks, found.truncated = hashed.blocks, hashed.truncated
         elif known is not None:
             found.truncated = known.truncated
         found.blocks[model] = blocks
@@ -109,16 +110,18 @@ def adapter_column(group: Group) -> list[Milliseconds]:
 
 def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> Case:
     """The columns that the cost terms read, collected in one pass: for few candidates each pass costs as much."""
-    hits = _hits(group, prompt)
-    uncached = _uncached(request, group, hits)
-    output_tokens = expected_output(request, group)
-    bases, slopes, work = [], [], []
+    hits, output_tokens = _hits(group, prompt), expected_output(request, group)
+    bases, slopes, uncached, work = [], [], [], []
     ahead: list[float] = []
     beside: list[float] = []
     is_tight = False
-    for load, rates, tokens in zip(group.loads, group.rates, uncached, strict=True):
+    for load, rates, size, hit in zip(group.loads, group.rates, _sizes(request, group), hits, strict=True):
+        tokens = size - hit
+        if tokens < REQUEST_TOKENS:
+            tokens = REQUEST_TOKENS
         line = rates.line
         slope = line.ms_per_token
+        uncached.append(tokens)
         bases.append(line.base_ms)
         slopes.append(slope)
         work.append(slope * tokens)
@@ -156,14 +159,10 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
     )
 
 
-def _uncached(request: Request, group: Group, hits: Sequence[int]) -> list[int]:
-    """What is left to compute at each place of a prompt as long as its own model has it."""
-    least = REQUEST_TOKENS
-    if len(group.traits) == 1:
-        size = prompt_tokens(request, group, group.models[0])
-        return [rest if (rest := size - hit) > least else least for hit in hits]
-    sizes = {model: prompt_tokens(request, group, model) for model in group.traits}
-    return [max(least, sizes[model] - hit) for model, hit in zip(group.models, hits, strict=True)]
+def _sizes(request: Request, group: Group) -> list[int]:
+    """The prompt's tokens at each place, as long as its own model has it."""
+    sizes = {model: traits.prompt_tokens(request.prompt_bytes) for model, traits in group.traits.items()}
+    return [sizes[model] for model in group.models] if len(sizes) > 1 else [*sizes.values()] * len(group.models)
 
 
 def _key(prompt: Prompt) -> int:

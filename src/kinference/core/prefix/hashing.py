@@ -1,15 +1,15 @@
 """A prompt's canonical stream as chained block hashes: equal hash at depth n means equal first n blocks."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+import msgspec
 from xxhash import xxh3_64_intdigest
 
 BLOCK_BYTES = 512
 HASHED_BYTES_MAX = 2 * 1024 * 1024
 
 
-class PrefixHashes(NamedTuple):
+class PrefixHashes(msgspec.Struct, frozen=True, gc=False):
     """The hashes of the full blocks, and whether the stream went on past what may be hashed."""
 
     blocks: list[int]
@@ -26,22 +26,17 @@ def hash_prompt(prompt: Sequence[bytes], seed: int, bytes_max: int = HASHED_BYTE
 
     The last partial block is left out: it would differ as soon as the next turn is appended.
     """
-    stream, truncated = _head(prompt, bytes_max)
+    truncated = sum(map(len, prompt)) > bytes_max
+    stream = _head(prompt, bytes_max) if truncated else b"".join(prompt)
     digest, size, chain = xxh3_64_intdigest, BLOCK_BYTES, seed
     starts = range(0, len(stream) - size + 1, size)
     return PrefixHashes([chain := digest(stream[start : start + size], chain) for start in starts], truncated)
 
 
-def _head(prompt: Sequence[bytes], bytes_max: int) -> tuple[bytes, bool]:
+def _head(prompt: Sequence[bytes], bytes_max: int) -> bytes:
     """The first `bytes_max` bytes of the stream, without ever joining more than that."""
-    if len(prompt) == 1 and len(prompt[0]) <= bytes_max:
-        return prompt[0], False
-    size, pieces = 0, []
+    room, pieces = bytes_max, []
     for piece in prompt:
-        room = bytes_max - size
-        if len(piece) > room:
-            pieces.append(piece[:room])
-            return b"".join(pieces), True
-        pieces.append(piece)
-        size += len(piece)
-    return b"".join(pieces), False
+        pieces.append(piece[:room])
+        room -= len(pieces[-1])
+    return b"".join(pieces)

@@ -215,7 +215,8 @@ class PrefixIndex:
         return holding
 
     def _allowed(self, holding: _Holding) -> int:
-        return min(holding.capacity, max(1, self._total_capacity // len(self._holdings)))
+        share = self._total_capacity // len(self._holdings) or 1
+        return share if share < holding.capacity else holding.capacity
 
     def _youngest(self, holding: _Holding, number: int, allowed: int) -> _Generation:
         """The generation to join. When it has its share a new one begins, and the two oldest become one in time."""
