@@ -95,17 +95,14 @@ class Load:
         the time since its turn allows. When that is overdue by far its caller does not report, which it need not, and
         the time since then has gone into those behind it, unless the engine tells that some wait.
         """
-        if not self.prompts:
-            return 0.0
-        whole = ms_per_token * self.first_prompt
-        gone = (now - self.begun_at) * 1e3
-        if gone <= 0.0:
-            return 0.0
+        whole, gone = ms_per_token * self.first_prompt, (now - self.begun_at) * 1e3
         if gone <= whole:
-            return gone
-        if self.waiting:
+            return gone if gone > 0.0 else 0.0
+        silent = gone - SILENCE * whole - SILENCE_MS
+        if silent <= whole or self.waiting or not self.prompts:
             return whole
-        return min(ms_per_token * self.prefill_tokens, max(whole, gone - SILENCE * whole - SILENCE_MS))
+        left = ms_per_token * self.prefill_tokens
+        return silent if silent < left else left
 
     def ms_until_done(self, wanted_ms: Milliseconds, ms_per_token: float, now: Seconds) -> Milliseconds:
         """How long until `done_ms` has come to so much by the passing of time alone; infinite where it does not."""

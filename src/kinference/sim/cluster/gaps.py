@@ -6,6 +6,7 @@ from math import exp, floor, log
 from kinference.ids import Milliseconds, Seconds
 
 RATIO = 1.02
+_LOG_RATIO = log(RATIO)
 
 
 class Gaps:
@@ -16,7 +17,7 @@ class Gaps:
 
     def add(self, gap_s: Seconds, count: int) -> None:
         """So many gaps of this length."""
-        self._counts[floor(log(max(gap_s, 1e-6)) / log(RATIO))] += count
+        self._counts[floor(log(max(gap_s, 1e-6)) / _LOG_RATIO)] += count
 
     def percentile_ms(self, share: float) -> Milliseconds:
         """The length that this share of the gaps does not exceed; 0 without any."""
@@ -24,5 +25,5 @@ class Gaps:
         for bucket, count in sorted(self._counts.items()):
             left -= count
             if left <= 0:
-                return exp((bucket + 0.5) * log(RATIO)) * 1e3
+                return exp((bucket + 0.5) * _LOG_RATIO) * 1e3
         return 0.0

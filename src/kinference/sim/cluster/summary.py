@@ -54,8 +54,9 @@ def summarize(played: Played, engines: Sequence[Timing]) -> Summary:
     counted = played.jobs[int(len(played.jobs) * WARM_UP) :]
     served = [job for job in counted if job.finished_at is not None and job.first_at is not None]
     ttfts = sorted(map(ttft_s, served))
-    work, tenants = _work(served, engines), _tenants(served, engines)
-    slow = sorted(slowdown(job, engines) for job in served)
+    slow = slowdowns(served, engines)
+    work, tenants = _work(served, engines), _tenants(served, slow)
+    slow.sort()
     return Summary(
         requests=len(counted),
         failed=len(counted) - len(served),
@@ -89,13 +90,6 @@ def ttft_s(job: Job) -> Seconds:
     return job.first_at - job.arrival.at
 
 
-def slowdown(job: Job, engines: Sequence[Timing]) -> float:
-    """By how much longer its first token took than it had to on the fastest engine."""
-    tokens = job.arrival.prompt_tokens
-    alone_s = min(max(tokens / one.prefill_tokens_per_s, one.decode_ms / 1e3) for one in engines)
-    return ttft_s(job) / alone_s
-
-
 def is_good(job: Job) -> bool:
     """True when both its first token and the rest came in time."""
     assert job.first_at is not None
@@ -114,10 +108,19 @@ def _work(served: Sequence[Job], engines: Sequence[Timing]) -> tuple[float, ...]
     return tuple(one / total for one in work_s)
 
 
-def _tenants(served: Sequence[Job], engines: Sequence[Timing]) -> dict[str, float]:
+def slowdowns(served: Sequence[Job], engines: Sequence[Timing]) -> list[float]:
+    """By how much longer the first token of each took than it had to on the fastest engine."""
+    kinds = [(one.prefill_tokens_per_s, one.decode_ms / 1e3) for one in dict.fromkeys(engines)]
+    return [
+        ttft_s(job) / min([max(job.arrival.prompt_tokens / speed, least_s) for speed, least_s in kinds])
+        for job in served
+    ]
+
+
+def _tenants(served: Sequence[Job], slow: Sequence[float]) -> dict[str, float]:
     tenants: defaultdict[str, list[float]] = defaultdict(list)
-    for job in served:
-        tenants[job.arrival.tenant].append(slowdown(job, engines))
+    for job, slowdown in zip(served, slow, strict=True):
+        tenants[job.arrival.tenant].append(slowdown)
     return {tenant: fmean(values) for tenant, values in sorted(tenants.items())}
 
 

@@ -6,7 +6,7 @@ from kinference.sim.cluster.gaps import Gaps
 from kinference.sim.cluster.job import Arrival, Job
 from kinference.sim.cluster.run import Played
 from kinference.sim.cluster.scenarios import ENGINE, SLOW_ENGINE
-from kinference.sim.cluster.summary import is_good, percentile, slowdown, summarize
+from kinference.sim.cluster.summary import is_good, percentile, slowdowns, summarize
 
 
 def served(wait_s: float, gap_s: float = 0.01, tenant: str = "", engine: int = 0) -> Job:
@@ -16,7 +16,7 @@ def served(wait_s: float, gap_s: float = 0.01, tenant: str = "", engine: int = 0
 
 
 def test_slow_down_is_against_the_fastest_engine_when_idle_and_cold() -> None:
-    assert slowdown(served(2.0), (SLOW_ENGINE, ENGINE)) == pytest.approx(2.0)
+    assert slowdowns([served(2.0), served(1.0)], (SLOW_ENGINE, ENGINE)) == pytest.approx([2.0, 1.0])
 
 
 def test_good_is_a_first_token_in_time_and_a_steady_pace() -> None:
