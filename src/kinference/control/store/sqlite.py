@@ -116,7 +116,8 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # a full disk has ended it already
+            connection.execute("ROLLBACK")
         raise
 
 

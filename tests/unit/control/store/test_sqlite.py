@@ -163,3 +163,14 @@ async def test_a_file_of_the_version_before_is_brought_up_to_date(path: Path) ->
     await store.spend("2026-11", "a", 7)
     assert await store.write(PROVIDER) == 1
     await store.close()
+
+
+async def test_a_write_that_sqlite_has_taken_back_by_itself_is_told_by_its_own_reason(store: SqliteStore) -> None:
+    """As it does where the disk is full."""
+    await store.write(PROVIDER)
+    full = "CREATE TEMP TRIGGER full BEFORE INSERT ON records BEGIN SELECT RAISE(ROLLBACK, 'no space is left'); END"
+    await store._do(lambda connection: connection.execute(full).fetchall())
+    with pytest.raises(Referred, match="no space is left"):
+        await store.write(Row(Kind.PROVIDER, "another", b""))
+    await store._do(lambda connection: connection.execute("DROP TRIGGER full").fetchall())
+    assert await store.write(Row(Kind.PROVIDER, "another", b"")) == 1
