@@ -1,5 +1,7 @@
 """Bug reports of other routers as cases for our decision core, with their numbers."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -10,8 +12,13 @@ from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
 from kinference.core.request import Request
+from kinference.core.waiting import AdmissionRules
 from kinference.ids import Address, ObjectRef
-from kinference.vocabulary import AbortReason, Api, Outcome
+from kinference.sim.cluster.demand import at_load
+from kinference.sim.cluster.run import ClusterRun, FleetOptions
+from kinference.sim.cluster.scenarios import ENGINE
+from kinference.sim.workloads.catalogue import WORKLOADS
+from kinference.vocabulary import AbortReason, Api, Outcome, QosClass
 
 POOL = ObjectRef("default", "pool")
 MODEL = "m"
@@ -249,3 +256,32 @@ def test_case_39_an_unauthorized_backend_fails_over_and_spares_its_sibling() -> 
     assert others == {name for name in names if name != first.choice.backend}
     later = [router.decide(distinct(number), 31.0 + number).choice for number in range(100)]
     assert first.choice.backend in {one.backend for one in later if isinstance(one, BackendChoice)}
+
+
+# --- priority -----------------------------------------------------------------------------------
+
+
+def refused(load: float, classes: Sequence[QosClass], rules: AdmissionRules) -> Counter[QosClass]:
+    """Whom a simulated fleet of two refuses."""
+    engines = (ENGINE,) * 2
+    arrivals = at_load(WORKLOADS["documents"](Random(101), 300, 3.0), engines, load)
+    asked = [replace(one, qos=classes[place % len(classes)]) for place, one in enumerate(arrivals)]
+    jobs = ClusterRun(FleetOptions(engines, "expected_latency", admission=rules)).play(asked).jobs
+    return Counter(job.arrival.qos for job in jobs if job.finished_at is None)
+
+
+def test_case_45_at_95_percent_of_the_load_nobody_interactive_is_refused() -> None:
+    assert not refused(0.95, [QosClass.INTERACTIVE], AdmissionRules())
+
+
+@pytest.mark.parametrize(("load", "room"), [(1.5, 10), (2.0, 30)])
+def test_case_45_past_the_load_deferrable_is_refused_then_batch_and_nobody_interactive(load: float, room: int) -> None:
+    shed = refused(load, list(QosClass), AdmissionRules(waiting_max=room))
+    assert shed[QosClass.DEFERRABLE] > 0
+    assert shed[QosClass.DEFERRABLE] > shed[QosClass.BATCH]
+    assert not shed[QosClass.INTERACTIVE]
+
+
+def test_case_40_batch_is_served_while_interactive_alone_is_more_than_the_fleet_can_do() -> None:
+    classes = [QosClass.INTERACTIVE] * 4 + [QosClass.BATCH]
+    assert not refused(1.6, classes, AdmissionRules())
