@@ -66,6 +66,7 @@ _KINDS: Final[Mapping[Api, msgspec.json.Decoder[_Anthropic] | msgspec.json.Decod
     Api.ANTHROPIC_MESSAGES: msgspec.json.Decoder(_Anthropic),
     Api.OPENAI_RESPONSES: msgspec.json.Decoder(_Responses),
 }
+_MESSAGE: Final = msgspec.json.Decoder(_Message)
 _ADDED_BY_CLIENTS: Final = "x-anthropic-billing-header"
 """A system prompt that begins so is cut by some engines, and by others not."""
 
@@ -92,6 +93,16 @@ def plain_chat(api: Api, body: bytes) -> Chat | None:
         return None
     messages = [{"role": one.role, "content": text or ""} for one, text in zip(whole, texts, strict=True)]
     return Chat(asked.model, messages)
+
+
+def plain_text(item: bytes | msgspec.Raw) -> dict[str, str] | None:
+    """One message or item as a turn of a chat; None where engines may differ on it."""
+    try:
+        message = _MESSAGE.decode(item)
+    except msgspec.DecodeError:
+        return None
+    text = _text(message.content)
+    return None if text is None else {"role": message.role, "content": text}
 
 
 def _text(content: str | list[_Part]) -> str | None:

@@ -15,6 +15,7 @@ from kinference.errors import UpstreamUnreachable
 from kinference.fleet.kv_batch import encode_extra
 from kinference.fleet.tokenize import (
     BODY_BYTES_MAX,
+    PARTS_AFTER_S,
     REFUSED_S,
     WAITING_BYTES_MAX,
     WAITING_MAX,
@@ -63,7 +64,6 @@ def test_plain_bodies_of_other_apis_are_asked_about_as_the_chat_that_they_are() 
     hi = [{"role": "user", "content": "hi"}]
     assert asked({"model": "m", "max_tokens": 5, "messages": hi}, "/v1/messages") == {"model": "m", "messages": hi}
     assert asked({"model": "m", "input": "hi"}, "/v1/responses") == {"model": "m", "messages": hi}
-    assert asked({"model": "m", "max_tokens": 5, "messages": hi, "tools": []}, "/v1/messages") is None
 
 
 def test_the_salt_is_kept_apart() -> None:
@@ -75,7 +75,6 @@ def test_the_salt_is_kept_apart() -> None:
 @pytest.mark.parametrize(
     ("body", "path"),
     [
-        (BODY, "/v1/messages"),
         (BODY, "/v1/responses"),
         (BODY, ""),
         (b'{"model":"m"}', CHAT),
@@ -157,6 +156,69 @@ async def test_what_is_not_there_when_the_prompt_has_been_answered_is_believed_n
     assert asking.index.held(0) == 0
 
 
+def chat_with_a_picture(said: str = "hi") -> bytes:
+    picture = {"type": "image_url", "image_url": {"url": "http://x/y.png"}}
+    turns = [{"role": "system", "content": said * 400}, {"role": "user", "content": [picture]}]
+    return json.dumps({"model": "m", "messages": turns}).encode()
+
+
+async def test_of_a_prompt_that_is_not_all_text_the_leading_part_is_linked_as_far_as_its_engine_holds_it() -> None:
+    asking = Asking(answer([*TOKENS, *TOKENS]))
+    sent = SentPrompt(only(asking.fleet), [11, 12, 13], 3 * BLOCK_BYTES)
+    async with asking.running():
+        asking.tokens.want(sent, chat_with_a_picture(), CHAT)
+        asking.tokens.look_after_parts()
+        assert asking.upstream.requests == [], "its engine may not have computed it yet"
+        sent.is_answered = True
+        asking.tokens.look_after_parts()
+        await asking.until(lambda: asking.count("linked") == 1)
+        asking.tokens.want(sent, chat_with_a_picture(), CHAT)
+        asking.tokens.look_after_parts()
+        await asyncio.sleep(0)
+    (request,) = asking.upstream.requests
+    question = json.loads(b"".join(request.body))
+    assert [turn["role"] for turn in question["messages"]] == ["system"]
+    assert question["add_generation_prompt"] is False
+    assert asking.index.match([11], 1) == {0: 1}, "the engine holds its first 128 tokens"
+    assert asking.blocks.is_linked(11)
+    assert not asking.blocks.is_linked(13), "the picture's"
+
+
+@pytest.mark.parametrize("page", [answer(list(range(500, 628))), FakeAnswer(400)])
+async def test_an_engine_that_made_something_else_of_a_part_is_not_asked_about_parts_for_a_while(
+    page: FakeAnswer,
+) -> None:
+    asking = Asking(page)
+    sent = SentPrompt(only(asking.fleet), [11, 12, 13], 3 * BLOCK_BYTES, is_answered=True)
+    async with asking.running():
+        for _ in range(2):
+            asking.tokens.want(sent, chat_with_a_picture(), CHAT)
+            asking.tokens.look_after_parts()
+            await asking.until(lambda: asking.count("unlike") == 1)
+        assert not asking.blocks.is_linked(11)
+        asking.upstream.pages[URL] = answer()
+        asking.want(21)
+        await asking.until(lambda: asking.count("linked") == 1)
+        asking.clock.time += REFUSED_S
+        asking.tokens.want(sent, chat_with_a_picture(), CHAT)
+        asking.tokens.look_after_parts()
+        await asking.until(lambda: asking.count("linked") == 2)
+
+
+async def test_who_is_never_answered_is_not_asked_about_and_a_part_of_no_block_neither() -> None:
+    asking = Asking(answer())
+    sent = SentPrompt(only(asking.fleet), [11, 12], 2 * BLOCK_BYTES)
+    asking.tokens.want(sent, chat_with_a_picture(), CHAT)
+    asking.tokens.want(SentPrompt(only(asking.fleet), [21], BLOCK_BYTES), chat_with_a_picture(""), CHAT)
+    asking.clock.time += PARTS_AFTER_S
+    asking.tokens.look_after_parts()
+    sent.is_answered = True
+    asking.tokens.look_after_parts()
+    async with asking.running():
+        await asyncio.sleep(0)
+    assert asking.upstream.requests == []
+
+
 async def test_a_prompt_that_is_known_is_not_asked_about_again() -> None:
     asking = Asking(answer())
     async with asking.running():
@@ -228,5 +290,5 @@ async def test_an_endpoint_that_is_not_to_be_asked_is_not(feed: CacheFeed | None
 
 async def test_a_body_that_cannot_be_asked_about_is_counted() -> None:
     asking = Asking(answer())
-    asking.want(11, path="/v1/messages")
+    asking.want(11, path="/v1/embeddings")
     assert asking.count("unsupported") == 1

@@ -156,13 +156,20 @@ class EngineBlocks:
         """Whether a prompt that ends with this block need not be put into tokens: it has been, or nobody would know."""
         return all(block in links.key_of for links in self._links.values())
 
-    def link(self, prompt: LinkedPrompt) -> None:
-        """Remember which token blocks a prompt's blocks are, and believe the engines that hold them already.
+    def link(self, prompt: LinkedPrompt, held_by: int | None = None) -> int:
+        """Remember which token blocks a prompt's blocks are, and believe the engines that hold them already; where
+        `held_by` says who was sent it, only as far as that one is seen to hold them. Returns how many token blocks that
+        are.
 
-        A prompt's bytes are spread evenly over its tokens: where a block ends is known to a few tokens.
+        A prompt's bytes are spread evenly over its tokens: where a block ends is known to a few tokens in a text of one
+        kind, and to some percent of them where tools and texts follow each other.
         """
+        tied = 0
         for block_tokens, links in self._links.items():
             chain = _prompt_chain(prompt, block_tokens)
+            if held_by is not None:
+                chain = chain[: self._held_of(chain, held_by)]
+            tied += len(chain)
             before = 0
             for place, block in enumerate(prompt.blocks):
                 whole = (place + 1) * BLOCK_BYTES * len(prompt.tokens) // max(1, prompt.prompt_bytes) // block_tokens
@@ -170,6 +177,12 @@ class EngineBlocks:
                     self._tie(links, chain[whole - 1], block, before)
                     self._believe(chain[whole - 1], block, before)
                 before = block
+        return tied
+
+    def _held_of(self, chain: Sequence[int], slot: int) -> int:
+        """How many leading ones of these token blocks an endpoint holds."""
+        mine = sum(stream.bit for stream in self._streams.get(slot, {}).values())
+        return next((place for place, key in enumerate(chain) if not self._holders.get(key, 0) & mine), len(chain))
 
     def settle(self, slot: int, blocks: Sequence[int], confirmed: int | None) -> None:
         """A prompt was answered there: what the engine has not stored of it, it does not hold.

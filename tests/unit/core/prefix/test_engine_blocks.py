@@ -169,6 +169,19 @@ def test_of_an_engine_that_is_known_in_part_only_its_own_count_is_believed(
     assert engines.match() == {0: believed}
 
 
+def test_a_part_is_linked_as_far_as_the_engine_that_was_sent_it_holds_it() -> None:
+    engines = Engines()
+    engines.store(0, 5)
+    engines.store(1, 8)
+    assert engines.blocks.link(PROMPT, held_by=2) == 0
+    assert not any(map(engines.blocks.is_linked, BLOCKS))
+    assert engines.blocks.link(PROMPT, held_by=0) == 5
+    assert list(map(engines.blocks.is_linked, BLOCKS)) == [True, True, False, False]
+    assert engines.match() == {0: 2, 1: 2}
+    assert engines.blocks.link(PROMPT, held_by=1) == 8
+    assert engines.match() == {0: 2, 1: 4}
+
+
 def test_nothing_is_settled_where_no_events_come_from_or_the_prompt_is_not_linked() -> None:
     engines = Engines()
     engines.index.insert(0, BLOCKS)
