@@ -1,6 +1,6 @@
 """What a request asks for, brought into the range of its destination's API and model, each thing by its own rule."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -21,6 +21,16 @@ _SEED_END: Final = 2**31
 
 CLAUDE_APIS: Final = (Api.ANTHROPIC_MESSAGES, Api.BEDROCK_CONVERSE)
 OPENAI_APIS: Final = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES)
+
+
+_KEEPS_TO_SITES: Final = (Api.OPENAI_RESPONSES, Api.ANTHROPIC_MESSAGES)
+_DETAILS: Final[Mapping[Api, tuple[str, ...]]] = {
+    Api.OPENAI_CHAT: ("user_location", "search_context_size"),
+    Api.OPENAI_RESPONSES: ("user_location", "search_context_size"),
+    Api.ANTHROPIC_MESSAGES: ("user_location", "max_uses"),
+    Api.GEMINI: (),
+}
+"""What an API can be told of how to search the web."""
 
 
 class _Rule(Protocol):
@@ -111,6 +121,23 @@ def _thoughts(request: Request, fields: Fields, target: Api) -> tuple[Request, l
     return request, [Lost("dropped", name_of(Concept.OLD_REASONING, fields))] if is_told else []
 
 
+def _search(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """A search as the target makes one. What it may not leave a site out of is no detail; how it goes about it is."""
+    search, name = request.web_search, name_of(Concept.WEB_SEARCH, fields)
+    if search is None:
+        return request, []
+    if target is Api.OPENAI_CHAT and (request.is_plain_chat or "search" not in request.model):
+        raise Untranslatable(f"{name}: this model searches nothing in Chat")
+    if target is Api.GEMINI and request.tools:
+        raise Untranslatable(f"{name}: this destination either searches or calls functions")
+    if (search.allowed and target not in _KEEPS_TO_SITES) or (search.blocked and target is not Api.ANTHROPIC_MESSAGES):
+        raise Untranslatable(f"{name}: no destination of API {target.value} can be kept to these sites")
+    wanted = {"user_location": search.place, "search_context_size": search.size, "max_uses": search.uses}
+    lost = [detail for detail, value in wanted.items() if value and detail not in _DETAILS[target]]
+    losses = [Lost("clamped", name, "+".join(lost))] if lost else []
+    return request, [*losses, *(Lost("dropped", extra) for extra in search.extras)]
+
+
 def _json(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     hinted = only_hints(request, target)
     return request, [Lost("clamped", name_of(Concept.JSON_OBJECT, fields), "hint")] if hinted else []
@@ -160,6 +187,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _grammar,
     _plain,
     _thoughts,
+    _search,
     _json,
     _effort,
     _model,

@@ -48,6 +48,8 @@ class Concept(Keyed):
     FORCED_TOOLS = "forced tool choice"
     ALLOWED_TOOLS = "tool choice among some"
     PARALLEL_TOOLS = "parallel tool calls off"
+    WEB_SEARCH = "web search by the provider"
+    EARLIER_SEARCHES = "earlier web searches"
     JSON_OBJECT = "answer as a JSON object"
     JSON_SCHEMA = "answer by a JSON schema"
     THINKING = "reasoning effort or budget"
@@ -114,6 +116,8 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     Concept.FORCED_TOOLS: (_KEPT, _KEPT, _KEPT, _KEPT, _KEPT),
     Concept.ALLOWED_TOOLS: (_KEPT, _KEPT, _MAPPED, _KEPT, _MAPPED),
     Concept.PARALLEL_TOOLS: (_KEPT, _KEPT, _KEPT, _DROPPED, _DROPPED),
+    Concept.WEB_SEARCH: (_CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED, _REFUSED),
+    Concept.EARLIER_SEARCHES: (_DROPPED, _DROPPED, _DROPPED, _DROPPED, _DROPPED),
     Concept.JSON_OBJECT: (_KEPT, _KEPT, _CLAMPED, _KEPT, _CLAMPED),
     Concept.JSON_SCHEMA: (_CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED),
     Concept.THINKING: (_CLAMPED, _CLAMPED, _MAPPED, _MAPPED, _MAPPED),

@@ -98,11 +98,15 @@ class Sealed(msgspec.Struct, frozen=True):
     issuer: Api
 
 
+class Searched(msgspec.Struct, frozen=True):
+    """Part of a search that a provider made earlier: what it found is for that provider alone."""
+
+
 class Refusal(msgspec.Struct, frozen=True):
     text: str
 
 
-Block: TypeAlias = Text | Image | Audio | File | ToolCall | ToolResult | Reasoning | Sealed | Refusal
+Block: TypeAlias = Text | Image | Audio | File | ToolCall | ToolResult | Reasoning | Sealed | Searched | Refusal
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -134,6 +138,20 @@ class Tool(msgspec.Struct, frozen=True):
     grammar: Grammar | None = None
     """What the text of a free-form one has to obey."""
     cache: CacheMark | None = None
+
+
+class WebSearch(msgspec.Struct, frozen=True):
+    """A search of the web that the provider makes itself: of some sites alone or of all but some, for somebody at a
+    place, with so much of what is found in the context, and so often at most.
+    """
+
+    allowed: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    place: Json = {}
+    size: str = ""
+    uses: int | None = None
+    extras: tuple[str, ...] = ()
+    """Members that were given and that no other API has."""
 
 
 class ToolMode(Enum):
@@ -219,6 +237,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     system: tuple[Text, ...] = ()
     turns: tuple[Turn, ...] = ()
     tools: tuple[Tool, ...] = ()
+    web_search: WebSearch | None = None
     tool_choice: ToolChoice | None = None
     parallel_tools: bool | None = None
     max_tokens: int | None = None

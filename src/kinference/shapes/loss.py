@@ -21,6 +21,7 @@ from kinference.shapes.ir import (
     Request,
     Role,
     Sealed,
+    Searched,
     Text,
     ToolCall,
     ToolMode,
@@ -85,7 +86,7 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
 def _without_foreign_thoughts(request: Request, target: Api) -> Request:
     """Thoughts go back to their issuer alone; plain ones to those who write them plainly."""
     issuers = _issuers(request, target)
-    if not kinds_of(request.turns) & {Reasoning, Sealed}:
+    if not kinds_of(request.turns) & {Reasoning, Sealed, Searched}:
         return request
     turns = (msgspec.structs.replace(turn, blocks=_thought_out(turn.blocks, issuers)) for turn in request.turns)
     return msgspec.structs.replace(request, turns=tuple(turn for turn in turns if turn.blocks))
@@ -93,7 +94,8 @@ def _without_foreign_thoughts(request: Request, target: Api) -> Request:
 
 def _thought_out(blocks: tuple[Block, ...], issuers: tuple[Api | None, ...]) -> tuple[Block, ...]:
     """The blocks with thoughts of these issuers alone, and none that led to nothing: no API takes such back."""
-    kept = [block for block in blocks if not isinstance(block, Reasoning | Sealed) or block.issuer in issuers]
+    said = [block for block in blocks if not isinstance(block, Searched)]
+    kept = [block for block in said if not isinstance(block, Reasoning | Sealed) or block.issuer in issuers]
     while kept and isinstance(kept[-1], Reasoning | Sealed):
         kept.pop()
     return tuple(kept)
@@ -154,6 +156,7 @@ def _settings(request: Request) -> Iterator[Concept]:
         (Concept.SERVICE_TIER, None if request.service_tier in _USUAL_TIERS else request.service_tier),
         (Concept.CACHE_KEY, request.cache_key or None),
         (Concept.SEVERAL_ANSWERS, request.answers if request.answers > 1 else None),
+        (Concept.WEB_SEARCH, request.web_search),
         (Concept.LOGPROBS, request.logprobs),
         (Concept.LOGIT_BIAS, request.logit_bias or None),
     )
@@ -203,6 +206,8 @@ def _block(block: Block, issuers: tuple[Api | None, ...]) -> Iterator[Concept]:
                 yield Concept.CITATIONS
         case Reasoning() | Sealed() if block.issuer is not None and block.issuer not in issuers:
             yield Concept.SEALED_REASONING
+        case Searched():
+            yield Concept.EARLIER_SEARCHES
         case Reasoning(issuer=None):
             yield Concept.OLD_REASONING
         case _:

@@ -31,6 +31,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import object_text
 from kinference.shapes.lost import Untranslatable
+from kinference.shapes.web_search import to_messages
 
 NO_PARAMETERS: Final[Json] = {"type": "object", "properties": {}}
 """The schema of a tool without one, which every API but OpenAI's asks for."""
@@ -72,18 +73,19 @@ def _numbers(request: Request) -> Json:
 
 def _tool_settings(request: Request, turns: Sequence[Turn]) -> Json:
     tools = _offered(request.tools, request.tool_choice.names if request.tool_choice else ())
+    searches = [] if request.web_search is None else [to_messages(request.web_search)]
     choice: Json | None = None
     if not tools:
         if not kinds_of(turns) & {ToolCall, ToolResult}:
-            return {}
-        return {"tools": [_NO_TOOL], "tool_choice": {"type": "none"}}
+            return {"tools": searches} if searches else {}
+        return {"tools": [_NO_TOOL, *searches]} | ({} if searches else {"tool_choice": {"type": "none"}})
     if request.tool_choice is not None:
         mode, names = request.tool_choice.mode, request.tool_choice.names
         is_one = mode is ToolMode.REQUIRED and len(names) == 1
         choice = {"type": "tool", "name": names[0]} if is_one else {"type": _MODES[mode]}
     if request.parallel_tools is False and (choice is None or choice["type"] != "none"):
         choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
-    return {"tools": [_tool(tool) for tool in tools]} | ({"tool_choice": choice} if choice else {})
+    return {"tools": [*map(_tool, tools), *searches]} | ({"tool_choice": choice} if choice else {})
 
 
 def _offered(tools: Sequence[Tool], names: Sequence[str]) -> Sequence[Tool]:

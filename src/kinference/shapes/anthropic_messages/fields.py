@@ -1,9 +1,10 @@
 """Every field of a Messages request, and what it is to other APIs."""
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kinference.shapes.concepts import Concept, Fields, Treatment
+from kinference.shapes.concepts import Carried, Concept, Fields, Treatment
 
 _KEPT, _MAPPED, _DROPPED = Treatment.KEPT, Treatment.MAPPED, Treatment.DROPPED
 _IGNORED, _REFUSED = Treatment.IGNORED, Treatment.REFUSED
@@ -12,6 +13,11 @@ DEFAULTS: Final = MappingProxyType({"speed": "standard"})
 """Values that ask for nothing more than leaving the field out."""
 
 _MARK = {"cache_control": Concept.CACHE_MARKS}
+_SEARCHED: Final[Mapping[str, Carried]] = {
+    "type": Concept.EARLIER_SEARCHES,
+    "caller": _IGNORED,
+    "cache_control": _IGNORED,
+}
 
 FIELDS: Final[Fields] = {
     "": {
@@ -91,6 +97,21 @@ FIELDS: Final[Fields] = {
         "eager_input_streaming": _IGNORED,
         "input_examples": _IGNORED,
         **_MARK,
+    },
+    "server_tool_use": {**_SEARCHED, "id": _IGNORED, "name": _IGNORED, "input": _IGNORED},
+    "web_search_tool_result": {**_SEARCHED, "tool_use_id": _IGNORED, "content": _IGNORED},
+    "web_search": {
+        "type": Concept.WEB_SEARCH,
+        "name": _KEPT,
+        "allowed_domains": Concept.WEB_SEARCH,
+        "blocked_domains": Concept.WEB_SEARCH,
+        "max_uses": Concept.WEB_SEARCH,
+        "user_location": Concept.WEB_SEARCH,
+        "allowed_callers": _IGNORED,
+        "defer_loading": _IGNORED,
+        "strict": _IGNORED,
+        "response_inclusion": _IGNORED,
+        "cache_control": _IGNORED,
     },
     "tool_choice": {
         "type": Concept.NO_TOOLS,

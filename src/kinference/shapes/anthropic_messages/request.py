@@ -25,6 +25,7 @@ from kinference.shapes.ir import (
     Role,
     Sampling,
     Sealed,
+    Searched,
     Text,
     ToolCall,
     ToolResult,
@@ -43,6 +44,7 @@ from kinference.shapes.json_text import (
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import unsealed
+from kinference.shapes.web_search import NAME, check_choice, of_messages
 from kinference.vocabulary import Api
 
 _BILLING = "x-anthropic-billing-header"
@@ -56,11 +58,14 @@ def parse_request(body: Json) -> Request:
     choice = object_of(body.get("tool_choice") or {}, "tool_choice")
     output = object_of(body.get("output_config") or {}, "output_config")
     metadata = object_of(body.get("metadata") or {}, "metadata")
+    search = of_messages(list_of(body.get("tools"), "tools"), FIELDS)
+    check_choice(search, is_demanded=choice.get("name") == NAME or (choice.get("type") == "any" and not tools))
     return Request(
         model=string_of(body.get("model"), "model"),
         system=tuple(_system(body.get("system"))),
         turns=tuple(_turns(list_of(body.get("messages"), "messages"))),
         tools=tools,
+        web_search=search,
         tool_choice=choice_of(choice) if tools else None,
         parallel_tools=parallel_of(choice),
         max_tokens=count_of(body.get("max_tokens"), "max_tokens"),
@@ -141,6 +146,10 @@ def _block(block: Json, where: str) -> Block:
             return _document(block, where)
         case "search_result":
             return _search_result(block, where)
+        case "web_search_tool_result":
+            return Searched()
+        case "server_tool_use" if block.get("name") == NAME:
+            return Searched()
         case "image_url" | "input_audio":
             raise BadBody(f"{where}.type: {CHATS}")
         case _:

@@ -17,6 +17,7 @@ from kinference.shapes.ir import (
 from kinference.shapes.json_text import bool_of, count_of, list_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
+from kinference.shapes.web_search import is_search
 
 CHATS: Final = "is of a Chat Completions body; send that to /v1/chat/completions"
 _BY_WORD = {effort.word: effort for effort in Effort}
@@ -33,6 +34,8 @@ def _tools(tools: Sequence[object]) -> Iterator[Tool]:
         tool = object_of(value, where)
         if "function" in tool:
             raise BadBody(f"{where}.function: {CHATS}")
+        if is_search(tool):
+            continue
         if tool.get("type") not in (None, "custom") or "input_schema" not in tool:
             raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
         name = string_of(tool.get("name"), f"{where}.name")

@@ -55,6 +55,8 @@ def emit_request(request: Request) -> Json:
         body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in request.tools]}]
         if request.tool_choice is not None:
             body["toolConfig"] = {"functionCallingConfig": _choice(request)}
+    if request.web_search is not None:
+        body["tools"] = [*body.get("tools", ()), {"googleSearch": {}}]
     if config := _config(request):
         body["generationConfig"] = config
     body["contents"] = list(_contents(turns))

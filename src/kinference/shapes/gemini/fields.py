@@ -101,7 +101,7 @@ FIELDS: Final[Fields] = {
         "retrieval": _REFUSED,
         "computerUse": _REFUSED,
         "fileSearch": _REFUSED,
-        "googleSearch": _REFUSED,
+        "googleSearch": Concept.WEB_SEARCH,
         "googleMaps": _REFUSED,
         "codeExecution": _REFUSED,
         "enterpriseWebSearch": _REFUSED,
@@ -110,6 +110,12 @@ FIELDS: Final[Fields] = {
         "urlContext": _REFUSED,
         "mcpServers": _REFUSED,
         "exaAiSearch": _REFUSED,
+    },
+    "googleSearch": {
+        "excludeDomains": Concept.WEB_SEARCH,
+        "searchTypes": _REFUSED,
+        "timeRangeFilter": _REFUSED,
+        "blockingConfidence": _DROPPED,
     },
     "functionDeclarations": {
         "name": _KEPT,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kinference.shapes import media
 from kinference.shapes.extras import extras
 from kinference.shapes.gemini.fields import DEFAULTS, FIELDS, camel
-from kinference.shapes.gemini.settings import format_of, thinking_of, tool_choice_of, tools_of
+from kinference.shapes.gemini.settings import format_of, search_of, thinking_of, tool_choice_of, tools_of
 from kinference.shapes.ir import (
     Audio,
     Block,
@@ -50,6 +50,7 @@ def parse_request(body: Json) -> Request:
         system=tuple(_system(body.get("systemInstruction"))),
         turns=tuple(_Contents().turns(body.get("contents"))),
         tools=tools,
+        web_search=search_of(body.get("tools")),
         tool_choice=tool_choice_of(body.get("toolConfig")) if tools else None,
         max_tokens=count_of(config.get("maxOutputTokens"), "generationConfig.maxOutputTokens"),
         sampling=_sampling(config),

@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from kinference.shapes.extras import extras
 from kinference.shapes.gemini.fields import FIELDS, camel
-from kinference.shapes.ir import Effort, Format, FormatKind, Json, Thinking, Tool, ToolChoice, ToolMode
+from kinference.shapes.ir import Effort, Format, FormatKind, Json, Thinking, Tool, ToolChoice, ToolMode, WebSearch
 from kinference.shapes.json_text import count_of, list_of, object_of, string_of, strings_of
 from kinference.shapes.openai_chat.settings import named
 from kinference.shapes.scan import BadBody
+from kinference.shapes.web_search import of_gemini
 
 _MODES: Final[Mapping[str, ToolMode]] = {
     "AUTO": ToolMode.AUTO,
@@ -33,6 +34,14 @@ _LEVELS: Final[Mapping[str, Effort]] = {
 def tools_of(value: object) -> tuple[Tool, ...]:
     """The tools. Raises BadBody."""
     return tuple(_tools([value] if isinstance(value, dict) else list_of(value, "tools")))
+
+
+def search_of(value: object) -> WebSearch | None:
+    """The search among the tools. Raises BadBody."""
+    tools = [value] if isinstance(value, dict) else list_of(value, "tools")
+    asked = (camel(tool).get("googleSearch") for tool in tools if isinstance(tool, dict))
+    found = next((search for search in asked if search is not None), None)
+    return of_gemini(camel(found) if isinstance(found, dict) else found, FIELDS)
 
 
 def _tools(tools: Sequence[object]) -> Iterator[Tool]:

@@ -26,6 +26,7 @@ from kinference.shapes.ir import (
     Turn,
 )
 from kinference.shapes.seals import geminis_signatures, is_gemini
+from kinference.shapes.web_search import to_chat
 
 ID_MAX = 64
 _SAMPLING = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty")
@@ -37,6 +38,8 @@ def emit_request(request: Request) -> Json:
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
         body |= _tool_rules(request)
+    if request.web_search is not None:
+        body["web_search_options"] = to_chat(request.web_search)
     if request.max_tokens is not None:
         body["max_tokens" if request.is_plain_chat else "max_completion_tokens"] = request.max_tokens
     body |= sampling(request.sampling, _SAMPLING)

@@ -48,7 +48,7 @@ FIELDS: Final[Fields] = {
         "logit_bias": Concept.LOGIT_BIAS,
         "audio": _REFUSED,
         "modalities": _REFUSED,
-        "web_search_options": _REFUSED,
+        "web_search_options": Concept.WEB_SEARCH,
         "prediction": _DROPPED,
         "moderation": _DROPPED,
         "metadata": _IGNORED,
@@ -95,6 +95,7 @@ FIELDS: Final[Fields] = {
         "strict": Concept.STRICT_TOOLS,
     },
     "tools.custom": {"name": _KEPT, "description": _KEPT, "format": Concept.GRAMMARS},
+    "web_search_options": {"search_context_size": Concept.WEB_SEARCH, "user_location": Concept.WEB_SEARCH},
     "response_format": {"type": Concept.JSON_OBJECT, "json_schema": Concept.JSON_SCHEMA},
     "json_schema": {"name": _KEPT, "description": _KEPT, "schema": _KEPT, "strict": _KEPT},
     "tool_choice": {

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kinference.shapes import media
+from kinference.shapes import media, web_search
 from kinference.shapes.extras import extras
 from kinference.shapes.ir import (
     Audio,
@@ -47,6 +47,7 @@ def parse_request(body: Json) -> Request:
         system=tuple(block for turn in turns[:leading] for block in turn.blocks if isinstance(block, Text)),
         turns=tuple(turns[leading:]),
         tools=tools,
+        web_search=web_search.of_chat(body.get("web_search_options"), FIELDS),
         tool_choice=choice if tools else None,
         parallel_tools=bool_of(body.get("parallel_tool_calls"), "parallel_tool_calls"),
         max_tokens=_cap(body),

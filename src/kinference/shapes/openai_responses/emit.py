@@ -28,6 +28,7 @@ from kinference.shapes.lost import Untranslatable
 from kinference.shapes.openai_chat.emit import identity, sampling, schema_members
 from kinference.shapes.openai_responses.request import LOGPROBS
 from kinference.shapes.reasoners import reasons
+from kinference.shapes.web_search import to_responses
 
 _THOUGHTS = "reasoning.encrypted_content"
 _ROLES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.SYSTEM: "developer"}
@@ -38,8 +39,11 @@ def emit_request(request: Request) -> Json:
     body: Json = {"model": request.model}
     if len(request.system) == 1:
         body["instructions"] = request.system[0].text
-    if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
+    tools = [_tool(tool) for tool in request.tools]
+    if request.web_search is not None:
+        tools.append(to_responses(request.web_search))
+    if tools:
+        body["tools"] = tools
         if request.tool_choice is not None:
             body["tool_choice"] = _choice(request.tool_choice)
         if request.parallel_tools is not None:

@@ -85,6 +85,15 @@ FIELDS: Final[Fields] = {
         "detail": _IGNORED,
         **_MARK,
     },
+    "web_search_call": {**_ITEM, "type": Concept.EARLIER_SEARCHES, "action": _IGNORED},
+    "web_search": {
+        "type": Concept.WEB_SEARCH,
+        "filters": Concept.WEB_SEARCH,
+        "user_location": Concept.WEB_SEARCH,
+        "search_context_size": Concept.WEB_SEARCH,
+        "external_web_access": _MAPPED,
+        "search_content_types": _DROPPED,
+    },
     "function": {**_TOOL, "parameters": _KEPT, "strict": Concept.STRICT_TOOLS, "output_schema": _IGNORED},
     "custom": {**_TOOL, "format": Concept.GRAMMARS},
     "tool_choice": {

@@ -18,6 +18,7 @@ from kinference.shapes.ir import (
     Role,
     Sampling,
     Sealed,
+    Searched,
     Text,
     ToolCall,
     ToolResult,
@@ -29,6 +30,7 @@ from kinference.shapes.openai_responses.fields import DEFAULTS, FIELDS
 from kinference.shapes.openai_responses.settings import format_of, thinking_of, tool_choice_of, tools_of, verbosity_of
 from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import unsealed
+from kinference.shapes.web_search import check_choice, of_responses
 from kinference.vocabulary import Api
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
@@ -43,11 +45,14 @@ def parse_request(body: Json) -> Request:
     instructions = string_of(body.get("instructions"), "instructions")
     said = (block for turn in turns[:leading] for block in turn.blocks if isinstance(block, Text))
     tools = tools_of(body.get("tools"))
+    search = of_responses(list_of(body.get("tools"), "tools"), FIELDS)
+    check_choice(search, is_demanded=body.get("tool_choice") == "required" and not tools)
     return Request(
         model=string_of(body.get("model"), "model"),
         system=(*((Text(instructions),) if instructions else ()), *said),
         turns=tuple(turns[leading:]),
         tools=tools,
+        web_search=search,
         tool_choice=tool_choice_of(body.get("tool_choice")) if tools else None,
         parallel_tools=bool_of(body.get("parallel_tool_calls"), "parallel_tool_calls"),
         max_tokens=count_of(body.get("max_output_tokens"), "max_output_tokens"),
@@ -105,6 +110,8 @@ def _turn(item: Json, where: str) -> Turn:
         case "function_call_output" | "custom_tool_call_output":
             call = string_of(item.get("call_id"), f"{where}.call_id")
             return Turn(Role.USER, (ToolResult(call, _content(item.get("output"), where)),))
+        case "web_search_call":
+            return Turn(Role.ASSISTANT, (Searched(),))
         case "reasoning":
             return Turn(Role.ASSISTANT, tuple(_thought(item, where)))
         case _:

@@ -9,6 +9,7 @@ from kinference.shapes.json_text import bool_of, list_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.openai_chat.settings import MODES, allowed, effort_of, grammar_of, named, schema_format
 from kinference.shapes.scan import BadBody
+from kinference.shapes.web_search import is_search
 
 
 def tools_of(value: object) -> tuple[Tool, ...]:
@@ -20,6 +21,8 @@ def _tools(tools: Sequence[object]) -> Iterator[Tool]:
     for at, value in enumerate(tools):
         where = f"tools[{at}]"
         tool = object_of(value, where)
+        if is_search(tool):
+            continue
         if tool.get("type") not in ("function", "custom"):
             raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
         name, description = named(tool, where), string_of(tool.get("description"), f"{where}.description")

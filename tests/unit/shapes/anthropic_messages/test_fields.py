@@ -22,6 +22,13 @@ TYPES: dict[str, list[Any]] = {
     "tool_use": [sdk.ToolUseBlockParam],
     "tool_result": [sdk.ToolResultBlockParam],
     "tools": [sdk.ToolParam],
+    "server_tool_use": [sdk.ServerToolUseBlockParam],
+    "web_search_tool_result": [sdk.WebSearchToolResultBlockParam],
+    "web_search": [
+        sdk.WebSearchTool20250305Param,
+        sdk.WebSearchTool20260209Param,
+        sdk.WebSearchTool20260318Param,
+    ],
     "tool_choice": [sdk.ToolChoiceAutoParam, sdk.ToolChoiceAnyParam, sdk.ToolChoiceToolParam, sdk.ToolChoiceNoneParam],
     "thinking_config": [sdk.ThinkingConfigEnabledParam, sdk.ThinkingConfigAdaptiveParam],
     "output_config": [sdk.OutputConfigParam],

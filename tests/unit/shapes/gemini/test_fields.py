@@ -14,6 +14,7 @@ TYPES: dict[str, Any] = {
     "functionCall": sdk.FunctionCall,
     "functionResponse": sdk.FunctionResponse,
     "tools": sdk.Tool,
+    "googleSearch": sdk.GoogleSearch,
     "functionDeclarations": sdk.FunctionDeclaration,
     "toolConfig": sdk.ToolConfig,
     "functionCallingConfig": sdk.FunctionCallingConfig,

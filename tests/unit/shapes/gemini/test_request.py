@@ -171,7 +171,7 @@ def test_a_video_goes_nowhere_else(part: object) -> None:
         blocks(part)
 
 
-@pytest.mark.parametrize("name", ["googleSearch", "google_search", "urlContext", "codeExecution"])
-def test_a_search_is_asked_for_by_an_empty_object(name: str) -> None:
+@pytest.mark.parametrize("name", ["googleMaps", "google_maps", "urlContext", "codeExecution"])
+def test_a_tool_that_only_google_runs_is_asked_for_by_an_empty_object(name: str) -> None:
     with pytest.raises(Untranslatable, match="tools"):
         parse(HI, tools=[{name: {}}])

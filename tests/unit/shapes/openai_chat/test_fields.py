@@ -3,7 +3,7 @@
 from typing import Any
 
 from openai.types import chat as sdk
-from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase, WebSearchOptions
 from openai.types.shared_params import ResponseFormatJSONSchema
 from openai.types.shared_params.function_definition import FunctionDefinition
 
@@ -25,6 +25,7 @@ TYPES: dict[str, list[Any]] = {
     "tools": [sdk.ChatCompletionFunctionToolParam, sdk.ChatCompletionCustomToolParam],
     "tools.function": [FunctionDefinition],
     "response_format": [ResponseFormatJSONSchema],
+    "web_search_options": [WebSearchOptions],
     "stream_options": [sdk.ChatCompletionStreamOptionsParam],
     "tool_choice": [
         sdk.ChatCompletionNamedToolChoiceParam,

@@ -29,6 +29,8 @@ TYPES: dict[str, list[Any]] = {
     "refusal": [sdk.ResponseOutputRefusalParam],
     "function": [sdk.FunctionToolParam],
     "custom": [sdk.CustomToolParam],
+    "web_search_call": [sdk.ResponseFunctionWebSearchParam],
+    "web_search": [sdk.WebSearchToolParam, sdk.WebSearchPreviewToolParam],
     "tool_choice": [sdk.ToolChoiceFunctionParam, sdk.ToolChoiceAllowedParam, sdk.ToolChoiceCustomParam],
     "text": [sdk.ResponseTextConfigParam],
     "text.format": [ResponseFormatTextJSONSchemaConfigParam],

@@ -17,7 +17,7 @@ def test_tools() -> None:
         Tool("g"),
     )
     with pytest.raises(Untranslatable, match=r"tools\[0\].type"):
-        tools_of([{"type": "web_search"}])
+        tools_of([{"type": "code_interpreter"}])
     with pytest.raises(BadBody, match=r"tools\[0\].name"):
         tools_of([{"type": "function"}])
 

@@ -1,0 +1,126 @@
+from typing import Any
+
+import pytest
+
+from kinference.shapes.ir import WebSearch
+from kinference.shapes.lost import Untranslatable
+from kinference.shapes.web_search import is_search, to_messages
+from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import CHAT, CONVERSE, GEMINI, HI, MESSAGES, RESPONSES, TOOL, planned, sent, warnings
+
+PLACE = {"country": "DE", "city": "Berlin"}
+LOCATION = {"type": "approximate", **PLACE}
+MODELS = {CHAT: "gpt-4o-search-preview", GEMINI: "gemini-2.5-pro"}
+
+ASKING: dict[Api, Any] = {
+    CHAT: {
+        "model": "m",
+        "messages": HI,
+        "web_search_options": {"user_location": {"type": "approximate", "approximate": PLACE}},
+    },
+    RESPONSES: {"model": "m", "input": "hi", "tools": [{"type": "web_search_preview", "user_location": LOCATION}]},
+    MESSAGES: {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": HI,
+        "tools": [{"type": "web_search_20260209", "name": "web_search", "user_location": LOCATION}],
+    },
+    GEMINI: {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "tools": [{"google_search": {}}]},
+}
+ASKED: dict[Api, Any] = {
+    CHAT: ("web_search_options", {"user_location": {"type": "approximate", "approximate": PLACE}}),
+    RESPONSES: ("tools", [{"type": "web_search", "user_location": LOCATION}]),
+    MESSAGES: ("tools", [{"type": "web_search_20250305", "name": "web_search", "user_location": LOCATION}]),
+    GEMINI: ("tools", [{"googleSearch": {}}]),
+}
+
+
+def tools(api: Api, **members: Any) -> Any:
+    """A body that asks for a search with these members."""
+    kind = "web_search" if api is RESPONSES else "web_search_20250305"
+    return {**ASKING[api], "tools": [{"type": kind, "name": "web_search", **members}]}
+
+
+@pytest.mark.parametrize("destination", [CHAT, RESPONSES, MESSAGES, GEMINI])
+@pytest.mark.parametrize("client", [CHAT, RESPONSES, MESSAGES])
+def test_a_search_is_asked_for_in_the_destinations_words(client: Api, destination: Api) -> None:
+    name, value = ASKED[destination]
+    assert sent(ASKING[client], client, destination, MODELS.get(destination, "m"))[name] == value
+
+
+@pytest.mark.parametrize("destination", [CHAT, RESPONSES, MESSAGES, GEMINI])
+def test_googles_search_becomes_the_others(destination: Api) -> None:
+    name, _ = ASKED[destination]
+    [found] = [sent(ASKING[GEMINI], GEMINI, destination, MODELS.get(destination, "m"))[name]]
+    assert "user_location" not in str(found)
+
+
+@pytest.mark.parametrize("client", ASKING)
+def test_a_destination_that_cannot_search_is_not_asked(client: Api) -> None:
+    for destination, model in ((CONVERSE, "amazon.nova-pro"), (CHAT, "gpt-5"), (CHAT, "qwen3-search")):
+        with pytest.raises(Untranslatable, match=r"search|Search"):
+            planned(ASKING[client], client, destination, model=model)
+
+
+def test_a_search_stays_within_its_sites_or_is_not_made() -> None:
+    kept = sent(tools(RESPONSES, filters={"allowed_domains": ["a.org"]}), RESPONSES, MESSAGES)["tools"]
+    assert kept[0]["allowed_domains"] == ["a.org"]
+    assert sent(tools(MESSAGES, allowed_domains=["a.org"]), MESSAGES, RESPONSES)["tools"] == [
+        {"type": "web_search", "filters": {"allowed_domains": ["a.org"]}}
+    ]
+    for destination in (GEMINI, CHAT):
+        with pytest.raises(Untranslatable, match="sites"):
+            planned(tools(MESSAGES, allowed_domains=["a.org"]), MESSAGES, destination, model=MODELS[destination])
+    with pytest.raises(Untranslatable, match="sites"):
+        planned(tools(MESSAGES, blocked_domains=["a.org"]), MESSAGES, RESPONSES)
+    assert to_messages(WebSearch(blocked=("a.org",)))["blocked_domains"] == ["a.org"]
+
+
+def test_how_a_search_goes_about_it_is_told_where_it_is_lost() -> None:
+    assert warnings(tools(MESSAGES, max_uses=3), MESSAGES, RESPONSES) == "clamped=web_search.type:max_uses"
+    assert warnings(tools(RESPONSES, search_context_size="low"), RESPONSES, MESSAGES).startswith(
+        "clamped=web_search.type:search_context_size"
+    )
+    assert "dropped=web_search.depth" in warnings(tools(RESPONSES, depth=2), RESPONSES, MESSAGES)
+    assert sent(tools(MESSAGES, max_uses=3), MESSAGES, MESSAGES)["tools"][0]["max_uses"] == 3
+
+
+def test_a_search_of_what_a_provider_has_stored_goes_nowhere_else() -> None:
+    with pytest.raises(Untranslatable, match="external_web_access"):
+        planned(tools(RESPONSES, external_web_access=False), RESPONSES, MESSAGES)
+
+
+def test_functions_are_offered_beside_a_search_but_not_by_gemini() -> None:
+    body = {**ASKING[CHAT], "tools": [TOOL]}
+    assert [tool["name"] for tool in sent(body, CHAT, MESSAGES)["tools"]] == ["f", "web_search"]
+    assert [tool["type"] for tool in sent(body, CHAT, RESPONSES)["tools"]] == ["function", "web_search"]
+    with pytest.raises(Untranslatable, match="functions"):
+        planned(body, CHAT, GEMINI, model="gemini-2.5-pro")
+
+
+@pytest.mark.parametrize("choice", [{"type": "tool", "name": "web_search"}, {"type": "any"}])
+def test_nobody_else_can_be_made_to_search(choice: Any) -> None:
+    with pytest.raises(Untranslatable, match="tool_choice"):
+        planned({**ASKING[MESSAGES], "tool_choice": choice}, MESSAGES, RESPONSES)
+    with pytest.raises(Untranslatable, match="tool_choice"):
+        planned({**ASKING[RESPONSES], "tool_choice": "required"}, RESPONSES, MESSAGES)
+
+
+def test_earlier_searches_are_left_out_and_told() -> None:
+    said: list[Any] = [
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
+        {"type": "text", "text": "so"},
+    ]
+    body = {"model": "m", "max_tokens": 9, "messages": [*HI, {"role": "assistant", "content": said}, *HI]}
+    assert warnings(body, MESSAGES, CHAT) == "dropped=server_tool_use.type"
+    assert sent(body, MESSAGES, CHAT)["messages"][1] == {"role": "assistant", "content": "so"}
+    items = [{"type": "web_search_call", "id": "w", "status": "completed"}, {"role": "user", "content": "q"}]
+    assert sent({"model": "m", "input": items}, RESPONSES, CHAT)["messages"] == [{"role": "user", "content": "q"}]
+    with pytest.raises(Untranslatable, match="type"):
+        planned({**body, "messages": [{"role": "assistant", "content": [{**said[0], "name": "bash"}]}]}, MESSAGES, CHAT)
+
+
+def test_a_search_is_one_of_any_version() -> None:
+    assert all(is_search({"type": kind}) for kind in ("web_search", "web_search_preview", "web_search_20250305"))
+    assert not any(is_search({"type": kind}) for kind in ("web_searcher", "function", None, 7))
