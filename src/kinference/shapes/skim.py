@@ -3,7 +3,8 @@ and nearly all of them tell nothing but more text.
 """
 
 import re
-from typing import Final, NamedTuple
+from math import inf
+from typing import Final, TypeAlias
 
 from kinference.shapes.sse import CR
 
@@ -17,15 +18,44 @@ WRITTEN: Final = re.compile(rb'"(?:content|text|reasoning|reasoning_content|refu
 """Something that the model wrote."""
 
 
-class Skimmed(NamedTuple):
-    """What leads a chunk: so many bytes, which are so many whole events, of which so many carry content."""
+_TEXT: Final = re.compile(rb'[^"\r\n]+')
 
-    size: int
-    events: int
-    contents: int
+Skimmed: TypeAlias = tuple[int, int, int]
+"""What leads a chunk: so many bytes, which are so many whole events, of which so many carry content."""
+
+NOTHING: Final[Skimmed] = (0, 0, 0)
 
 
-NOTHING: Final = Skimmed(0, 0, 0)
+class Skimmer:
+    """Skims one stream. Its events are alike but for the text, as a rule, and come one at a time: one that is like the
+    last is known by that.
+    """
+
+    def __init__(self) -> None:
+        self._before = self._after = b""
+        self._least = inf
+
+    def skim(self, chunk: bytes) -> Skimmed:
+        """As the function of the same name."""
+        size = len(chunk)
+        if (
+            size > self._least
+            and chunk.startswith(self._before)
+            and chunk.endswith(self._after)
+            and _TEXT.fullmatch(chunk, len(self._before), size - len(self._after))
+        ):
+            return size, 1, 1
+        skimmed = skim(chunk)
+        if skimmed == (size, 1, 1):
+            self._learn(chunk)
+        return skimmed
+
+    def _learn(self, chunk: bytes) -> None:
+        """Keep what stands around the text of an event."""
+        begin = chunk.find(_CONTENT) + len(_CONTENT)
+        if begin >= len(_CONTENT):
+            self._before, self._after = chunk[:begin], chunk[chunk.find(b'"', begin) :]
+            self._least = len(self._before) + len(self._after)
 
 
 def skim(chunk: bytes) -> Skimmed:
@@ -43,7 +73,7 @@ def skim(chunk: bytes) -> Skimmed:
     else:
         doubtful = [event for event in events if _CONTENT not in event]
     empty = len([event for event in doubtful if not WRITTEN.search(event)])
-    return Skimmed(end, len(events), len(events) - empty)
+    return end, len(events), len(events) - empty
 
 
 def _ordinary_end(chunk: bytes) -> int:

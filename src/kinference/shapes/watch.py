@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from kinference.shapes.scan import BadBody, decode
-from kinference.shapes.skim import NOTHING, WRITTEN, Skimmed, skim
+from kinference.shapes.skim import NOTHING, WRITTEN, Skimmed, Skimmer
 from kinference.shapes.sse import Event
 from kinference.shapes.usage import Usage, UsageReader
 from kinference.vocabulary import Api
@@ -77,7 +77,7 @@ class StreamWatcher:
             Api.OPENAI_RESPONSES: self._responses,
             Api.GEMINI: self._gemini,
         }.get(api, self._chat)
-        self._can_skim = self._look == self._chat
+        self._skimmer = Skimmer() if self._look == self._chat else None
         self._usage = UsageReader(api)
         self.content_events = 0
         """How many events carried content: an estimate of the tokens when no usage comes."""
@@ -93,10 +93,10 @@ class StreamWatcher:
 
     def skim(self, chunk: bytes) -> Skimmed:
         """Take note of the ordinary events that lead a chunk, as far as this API's streams can be skimmed."""
-        if not self._can_skim:
+        if self._skimmer is None:
             return NOTHING
-        skimmed = skim(chunk)
-        self.content_events += skimmed.contents
+        skimmed = self._skimmer.skim(chunk)
+        self.content_events += skimmed[2]
         return skimmed
 
     def watch(self, event: Event) -> Kind:

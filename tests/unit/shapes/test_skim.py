@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinference.shapes.skim import NOTHING, Skimmed, skim
+from kinference.shapes.skim import NOTHING, Skimmer, skim
 from kinference.shapes.sse import SseReader
 from kinference.shapes.watch import Kind, StreamWatcher
 from kinference.vocabulary import Api
@@ -36,12 +36,12 @@ DONE = b"data: [DONE]\n\n"
     ],
 )
 def test_ordinary_events_are_counted(chunk: bytes, events: int, contents: int) -> None:
-    assert skim(chunk) == Skimmed(len(chunk), events, contents)
+    assert skim(chunk) == (len(chunk), events, contents)
 
 
 @pytest.mark.parametrize("rest", [STOP, USAGE, ERROR, DONE, b"data: \n\n", HI[:20], b"data: x\n"])
 def test_what_tells_more_is_left_to_be_read(rest: bytes) -> None:
-    assert skim(HI + EMPTY + rest) == Skimmed(len(HI + EMPTY), 2, 1)
+    assert skim(HI + EMPTY + rest) == (len(HI + EMPTY), 2, 1)
     assert skim(rest) == NOTHING
 
 
@@ -83,11 +83,39 @@ PARTS = (
 @given(st.lists(st.sampled_from(PARTS), max_size=8))
 def test_skimming_counts_what_reading_does(parts: list[bytes]) -> None:
     chunk = b"".join(parts)
-    skimmed = skim(chunk)
+    size, events, contents = skim(chunk)
     watcher = StreamWatcher(Api.OPENAI_CHAT)
-    kinds = [watcher.watch(one) for one in SseReader().feed(chunk[: skimmed.size])]
-    assert (len(kinds), kinds.count(Kind.CONTENT)) == (skimmed.events, skimmed.contents)
+    kinds = [watcher.watch(one) for one in SseReader().feed(chunk[:size])]
+    assert (len(kinds), kinds.count(Kind.CONTENT)) == (events, contents)
     assert set(kinds) <= {Kind.CONTENT, Kind.OTHER}
     assert not watcher.is_complete
     assert not watcher.is_failed
     assert watcher.usage is None
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=8))
+def test_what_was_skimmed_before_changes_nothing(parts: list[bytes]) -> None:
+    skimmer = Skimmer()
+    for chunk in parts:
+        assert skimmer.skim(chunk) == skim(chunk)
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        HI[:-1],
+        HI[:20],
+        HI + HI,
+        HI.replace(b"hi", b""),
+        HI.replace(b"hi", b"\n\n"),
+        HI.replace(b"hi", b"\r"),
+        STOP,
+        DONE,
+    ]
+    + [HI.replace(b"hi", text) for text in (b'a\\"b', b"\\", b"longer text", b"\xc3")],
+)
+def test_an_event_is_like_the_last_one_only_where_nothing_but_its_text_differs(chunk: bytes) -> None:
+    skimmer = Skimmer()
+    for once in (HI, event({"content": 'a "quoted" word'}), HI):
+        skimmer.skim(once)
+    assert skimmer.skim(chunk) == skim(chunk)

@@ -110,11 +110,12 @@ class Link(asyncio.Protocol):
         pieces = self.reply.pieces
         if not pieces:
             return b""
-        self.reply.pieces = []
         if self._is_holding and not self._is_closed:
             self._is_holding = False
             self._transport.resume_reading()
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        taken = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        return taken
 
     async def more(self, patience: Seconds) -> None:
         """Wait for more to come of an answer that is not complete. Raises UpstreamCut or UpstreamTimeout."""

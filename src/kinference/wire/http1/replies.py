@@ -19,17 +19,23 @@ class NotHttp(Exception):
     """What came is no answer that can be understood."""
 
 
+class _Unasked(Exception):
+    """Stops the parser behind the end of an answer."""
+
+
 class ReplyReader:
     """The answers on one connection, one after the other: `expect` each before its bytes are fed."""
 
     def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        """Of the body, in order; whoever reads them takes them out."""
+        self.on_body = self.pieces.append
+        """For the parser, dozens of times a read: no function of ours comes in between."""
         self._parser = httptools.HttpResponseParser(self)
         self._fields: list[tuple[bytes, bytes]] = []
         self._quiet_bytes = 0
         self._is_to_head = False
         self._ends_with_connection = False
-        self.pieces: list[bytes] = []
-        """Of the body, in order; whoever reads them takes them out."""
         self.status = 0
         """0 until the head is complete."""
         self.headers: Headers = ()
@@ -43,7 +49,7 @@ class ReplyReader:
     def expect(self, *, to_head: bool) -> None:
         """A request has been sent."""
         self._is_to_head = to_head
-        self.pieces = []
+        self.pieces.clear()
         self.status, self.headers = 0, ()
         self.has_begun = self.is_complete = self._ends_with_connection = False
 
@@ -59,16 +65,13 @@ class ReplyReader:
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            if not self._is_unasked():
+            if not self.is_complete:
                 raise NotHttp from None
             self.is_reusable = False
         if len(self.pieces) > pieces or self.is_complete or self.status != status:
             self._quiet_bytes = 0
         else:
             self._limit_quiet(len(data))
-
-    def _is_unasked(self) -> bool:
-        return self.is_complete
 
     def _limit_quiet(self, fed: int) -> None:
         self._quiet_bytes += fed
@@ -86,11 +89,11 @@ class ReplyReader:
     def on_message_begin(self) -> None:
         self._fields = []
         if self.is_complete:
-            self.is_reusable = False
+            raise _Unasked
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.status:
-            return  # a trailer, or a field of an answer that nobody asked for
+            return  # a trailer
         if len(self._fields) >= _FIELDS_MAX:
             raise NotHttp
         self._fields.append((name.lower(), value.rstrip(b" \t")))
@@ -106,8 +109,8 @@ class ReplyReader:
         self._check_framing()
         self.status, self.headers = status, self._fields
         if self._is_to_head:
-            self.is_reusable = False  # a body that comes all the same would be taken for the next answer
             self.is_complete = True
+            raise _Unasked  # what follows: a body that comes all the same would be taken for the next answer
 
     def _check_framing(self) -> None:
         """Read how the body ends; a coding that we cannot undo, or undo differently than others would, is refused."""
@@ -118,12 +121,8 @@ class ReplyReader:
             is_framed = is_framed or name in {b"transfer-encoding", b"content-length"}
         self._ends_with_connection = not is_framed
 
-    def on_body(self, piece: bytes) -> None:
-        if not self.is_complete:
-            self.pieces.append(piece)
-
     def on_message_complete(self) -> None:
-        if not self.status or self.is_complete:
+        if not self.status:
             return  # an interim answer
         self.is_complete = True
         self.is_reusable = self.is_reusable and self._parser.should_keep_alive()
