@@ -84,11 +84,11 @@ class Opening(UpstreamAnswer):
 
     async def pour(self, sink: Sink) -> None:
         while self._held or self._coming is not None or self._is_first or self._inflater is not None:
-            chunk = await anext(self, None)
+            chunk = self._held.popleft() if self._held else await anext(self, None)
             if chunk is None:
                 return
-            sink.take(chunk)
-            await sink.ready()
+            if not sink.take(chunk):
+                await sink.ready()
         await self._answer.pour(sink)
 
     async def close(self) -> None:

@@ -65,9 +65,9 @@ class Relay(Sink):
             await self._answer.pour(self)
         except (UpstreamCut, UpstreamTimeout):
             if is_whole := passage.is_whole(cut=True):
-                await self._write(passage.close())
+                await self._write_rest()
             return await self._finish(is_whole)
-        await self._write(passage.close())
+        await self._write_rest()
         return await self._finish(passage.is_whole(cut=False))
 
     def take(self, chunk: bytes) -> bool:
@@ -96,10 +96,13 @@ class Relay(Sink):
     def _send(self, out: bytes) -> None:
         self._is_behind = not self._exchange.send(out)
 
+    async def _write_rest(self) -> None:
+        if rest := self._passage.close():
+            await self._write(rest)
+
     async def _write(self, out: bytes) -> None:
-        if out:
-            self._send(out)
-            await self.ready()
+        self._send(out)
+        await self.ready()
 
     async def _finish(self, is_whole: bool) -> End:
         if is_whole:

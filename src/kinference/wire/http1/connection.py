@@ -20,7 +20,6 @@ from kinference.wire.http1.exchange import Http1Exchange
 from kinference.wire.http1.requests import Event, Malformed, RequestHead, RequestReader
 from kinference.wire.site import Site
 from kinference.wire.tls import peer_names
-from kinference.wire.untaken import Untaken
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +40,7 @@ class Connection(asyncio.Protocol):
     """One connection, from accept to close."""
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        self._site, self.account = site, site.options.account
         self._reader = RequestReader(site.options)
         self._transport: asyncio.Transport | None = None
         self._exchange: Http1Exchange | None = None
@@ -156,9 +155,6 @@ class Connection(asyncio.Protocol):
 
     # --- requests --------------------------------------------------------------------------------
 
-    def _is_idle(self) -> bool:
-        return self._exchange is None
-
     def _put_ahead(self, event: Event) -> None:
         self._ahead.append(event)
         if isinstance(event, bytes):
@@ -218,11 +214,6 @@ class Connection(asyncio.Protocol):
     def is_draining(self) -> bool:
         return self._site.is_draining
 
-    @property
-    def account(self) -> Untaken:
-        """Where bytes are counted that wait for handlers."""
-        return self._site.options.account
-
     def date(self) -> bytes:
         """The `date` line."""
         return self._site.date.at(self._site.clock.wall())
@@ -273,13 +264,15 @@ class Connection(asyncio.Protocol):
         exchange.release()
         if exchange.must_close:
             self._end()
-            return
-        if self._ahead:
+        elif self._ahead:
             self._take_from_ahead()
-        if self._is_holding:
             self.go_on_reading()
-        if not self._is_idle():
-            return
+        else:
+            self.go_on_reading()
+            self._rest()
+
+    def _rest(self) -> None:
+        """No request is under way."""
         if self._is_half_closed or self._site.is_draining:
             self._end()
         else:

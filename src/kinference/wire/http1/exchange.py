@@ -64,7 +64,8 @@ class Http1Exchange(OwnExchange):
     """A request and its answer. `receive`, `end_body`, `break_body` and `lose` are called by the connection."""
 
     def __init__(self, line: Line, head: RequestHead, accepted_at: Seconds) -> None:
-        path, _, query = _origin_form(head.target).partition("?")
+        target = head.target if head.target.startswith("/") else _origin_form(head.target)
+        path, _, query = target.partition("?")
         super().__init__(head, path, query, line.peer, accepted_at)
         self._line, self._account, self._is_http_1_1 = line, line.account, head.is_http_1_1
         self._held = 0
@@ -83,7 +84,7 @@ class Http1Exchange(OwnExchange):
         account, size = self._account, len(piece)
         self._held += size
         account.held += size
-        if self._held > BODY_HELD_MAX or account.is_short:
+        if self._held > BODY_HELD_MAX or account.held > account.wait_above:
             self._line.hold_reading()
         super().receive(piece)
 
@@ -178,7 +179,7 @@ class Http1Exchange(OwnExchange):
 
 def _origin_form(target: str) -> str:
     """The path and query of a request target, which a client may send as a whole URL."""
-    if target.startswith("/") or "://" not in target:
+    if "://" not in target:
         return target
     _, slash, rest = target.partition("://")[2].partition("/")
     return slash + rest or "/"

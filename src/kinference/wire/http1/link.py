@@ -57,7 +57,7 @@ class Link(asyncio.Protocol):
         elif not self._is_holding and sum(map(len, self.reply.pieces)) > _UNREAD_MAX:
             self._is_holding = True
             self._transport.pause_reading()
-        if self._news is not None:
+        if self.reply.status:
             self._tell()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -97,14 +97,6 @@ class Link(asyncio.Protocol):
         self.reply.expect(to_head=to_head)
         self._transport.writelines(pieces)
 
-    async def head(self, patience: Seconds) -> None:
-        """Wait for the whole head of the answer. Raises UpstreamUnreachable, UpstreamCut or UpstreamTimeout."""
-        self._patience = left = patience
-        until = self._loop.time() + patience
-        while not self.reply.status:
-            await self._wait(left)
-            left = until - self._loop.time()
-
     def take(self) -> bytes:
         """What has come of the body since the last time, b"" for nothing."""
         pieces = self.reply.pieces
@@ -118,21 +110,20 @@ class Link(asyncio.Protocol):
         return taken
 
     async def more(self, patience: Seconds) -> None:
-        """Wait for more to come of an answer that is not complete. Raises UpstreamCut or UpstreamTimeout."""
-        self._patience = patience
-        await self._wait(patience)
-
-    async def _wait(self, patience: Seconds) -> None:
+        """Wait for more to come of an answer that is not complete: first for its whole head. Raises
+        UpstreamUnreachable, UpstreamCut or UpstreamTimeout.
+        """
         if self._failure is not None:
             raise self._failure
+        self._patience = patience
         self._deadlines.give(self, patience)
         self._news = news = self._loop.create_future()
         try:
             await news
         finally:
             self._news, self.deadline = None, NEVER
-        if not self.reply.pieces:
-            self._raise_failure()
+        if self._failure is not None and not self.reply.pieces:
+            raise self._failure
 
     async def pour(self, take: Callable[[bytes], bool], patience: Seconds) -> None:
         """Hand over what comes, as it comes, until the answer is complete or `take` returns that it wants no more for
@@ -143,10 +134,6 @@ class Link(asyncio.Protocol):
             await self.more(patience)
         finally:
             self._take_over = None
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
 
     def keep(self, idle: Seconds) -> bool:
         """Keep it for the next request. False when that cannot be: it is closed then."""

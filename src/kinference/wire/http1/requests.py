@@ -55,12 +55,13 @@ class RequestReader:
 
     def __init__(self, options: HttpServerOptions) -> None:
         self._options = options
+        self._pieces: list[bytes] = []
+        self.on_body = self._pieces.append  # for the parser: no function of ours comes in between
         self._parser = httptools.HttpRequestParser(self)
         self._events: list[Event] = []
         self._refusal = _MALFORMED
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
-        self._pieces: list[bytes] = []
         self._framing = b""
         self._in_body = False
         self._is_last = False
@@ -113,8 +114,9 @@ class RequestReader:
         self.is_over = True
 
     def _flush(self) -> None:
-        self._events.append(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
-        self._pieces = []
+        pieces = self._pieces
+        self._events.append(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        pieces.clear()
 
     def _pass_upgrade_over(self) -> None:
         """Go on as HTTP/1.1, which a server may: the parser alone would take the body for another protocol's bytes."""
@@ -145,9 +147,6 @@ class RequestReader:
             return
         self._in_body, self.is_within_head = True, False
         self._events.append(self._head())
-
-    def on_body(self, piece: bytes) -> None:
-        self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
         if self._parser.should_upgrade():

@@ -65,7 +65,7 @@ class Http1Upstream(Upstream):
         self._in_use.add(link)
         try:
             link.ask(pieces, to_head=request.method == "HEAD")
-            await link.head(request.timeouts.first_byte)
+            await link.more(request.timeouts.first_byte)
         except BaseException:
             self._in_use.discard(link)
             link.close()
@@ -141,7 +141,8 @@ class _Http1Answer(UpstreamAnswer):
     async def pour(self, sink: Sink) -> None:
         while (link := self._link) is not None:
             if chunk := link.take():
-                sink.take(chunk)
+                if sink.take(chunk):
+                    continue
             elif link.reply.is_complete:
                 break
             else:
