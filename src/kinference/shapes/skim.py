@@ -3,7 +3,6 @@ and nearly all of them tell nothing but more text.
 """
 
 import re
-from math import inf
 from typing import Final, TypeAlias
 
 from kinference.shapes.sse import CR
@@ -18,7 +17,8 @@ WRITTEN: Final = re.compile(rb'"(?:content|text|reasoning|reasoning_content|refu
 """Something that the model wrote."""
 
 
-_TEXT: Final = re.compile(rb'[^"\r\n]+')
+_TEXT: Final = re.compile(rb'[^"\r\n]+(?:(?<=\\)"[^"\r\n]*)*')
+"""A text as it stands in JSON: no mark stands in it, since each has a quote and no backslash before it."""
 
 Skimmed: TypeAlias = tuple[int, int, int]
 """What leads a chunk: so many bytes, which are so many whole events, of which so many carry content."""
@@ -27,35 +27,43 @@ NOTHING: Final[Skimmed] = (0, 0, 0)
 
 
 class Skimmer:
-    """Skims one stream. Its events are alike but for the text, as a rule, and come one at a time: one that is like the
-    last is known by that.
+    """Skims one stream. Its events are alike but for their texts, as a rule: those that are like one before are found
+    by what stands around the texts, at a third of what looking through them takes.
     """
 
     def __init__(self) -> None:
         self._before = self._after = b""
-        self._least = inf
 
     def skim(self, chunk: bytes) -> Skimmed:
-        """As the function of the same name."""
-        size = len(chunk)
-        if (
-            size > self._least
-            and chunk.startswith(self._before)
-            and chunk.endswith(self._after)
-            and _TEXT.fullmatch(chunk, len(self._before), size - len(self._after))
-        ):
-            return size, 1, 1
-        skimmed = skim(chunk)
-        if skimmed == (size, 1, 1):
-            self._learn(chunk)
-        return skimmed
+        """What the function of the same name finds."""
+        first = NOTHING
+        if not self._before or not chunk.startswith(self._before):
+            first = self._learn(chunk)
+            if not first[0]:
+                return NOTHING
+        alike = self._alike(chunk, first[0])
+        found = first[0] + alike[0]
+        rest = skim(chunk[found:]) if found < len(chunk) else NOTHING
+        return found + rest[0], first[1] + alike[1] + rest[1], first[2] + alike[2] + rest[2]
 
-    def _learn(self, chunk: bytes) -> None:
-        """Keep what stands around the text of an event."""
-        begin = chunk.find(_CONTENT) + len(_CONTENT)
-        if begin >= len(_CONTENT):
-            self._before, self._after = chunk[:begin], chunk[chunk.find(b'"', begin) :]
-            self._least = len(self._before) + len(self._after)
+    def _learn(self, chunk: bytes) -> Skimmed:
+        """Skim the first event alone, and keep what stands around its text."""
+        end = chunk.find(b"\n\n") + 2
+        first = skim(chunk[:end])
+        begin = chunk.find(_CONTENT, 0, end) + len(_CONTENT)
+        if first[2] and begin >= len(_CONTENT):
+            self._before, self._after = chunk[:begin], chunk[chunk.find(b'"', begin, end) : end]
+        return first
+
+    def _alike(self, chunk: bytes, begin: int) -> Skimmed:
+        """The events from there to the last one that ends as the one that was kept, if all are like it."""
+        end = chunk.rfind(self._after, begin)
+        if end < begin or not self._before or not chunk.startswith(self._before, begin):
+            return NOTHING
+        texts = chunk[begin + len(self._before) : end].split(self._after + self._before)
+        if b"" in texts or not _TEXT.fullmatch(b"".join(texts)):
+            return NOTHING
+        return end + len(self._after) - begin, len(texts), len(texts)
 
 
 def skim(chunk: bytes) -> Skimmed:

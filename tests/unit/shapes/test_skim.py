@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinference.shapes.skim import NOTHING, Skimmer, skim
+from kinference.shapes.skim import NOTHING, Skimmed, Skimmer, skim
 from kinference.shapes.sse import SseReader
 from kinference.shapes.watch import Kind, StreamWatcher
 from kinference.vocabulary import Api
@@ -77,13 +77,13 @@ PARTS = (
     b"\n",
     b"data: a\ndata: b\n\n",
     HI[:30],
+    HI.replace(b"hi", b"more"),
+    event({"content": 'a "quoted" word\\'}),
 )
 
 
-@given(st.lists(st.sampled_from(PARTS), max_size=8))
-def test_skimming_counts_what_reading_does(parts: list[bytes]) -> None:
-    chunk = b"".join(parts)
-    size, events, contents = skim(chunk)
+def check_by_reading(chunk: bytes, skimmed: Skimmed) -> None:
+    size, events, contents = skimmed
     watcher = StreamWatcher(Api.OPENAI_CHAT)
     kinds = [watcher.watch(one) for one in SseReader().feed(chunk[:size])]
     assert (len(kinds), kinds.count(Kind.CONTENT)) == (events, contents)
@@ -93,29 +93,51 @@ def test_skimming_counts_what_reading_does(parts: list[bytes]) -> None:
     assert watcher.usage is None
 
 
-@given(st.lists(st.sampled_from(PARTS), max_size=8))
-def test_what_was_skimmed_before_changes_nothing(parts: list[bytes]) -> None:
+CHUNKS = st.lists(st.sampled_from(PARTS), max_size=8).map(b"".join)
+
+
+@given(CHUNKS)
+def test_skimming_counts_what_reading_does(chunk: bytes) -> None:
+    check_by_reading(chunk, skim(chunk))
+
+
+@given(st.lists(CHUNKS, max_size=5))
+def test_what_was_skimmed_before_spoils_nothing(chunks: list[bytes]) -> None:
     skimmer = Skimmer()
-    for chunk in parts:
-        assert skimmer.skim(chunk) == skim(chunk)
+    for chunk in chunks:
+        skimmed = skimmer.skim(chunk)
+        check_by_reading(chunk, skimmed)
+        assert skimmed[0] >= skim(chunk)[0]
 
 
-@pytest.mark.parametrize(
-    "chunk",
-    [
-        HI[:-1],
-        HI[:20],
-        HI + HI,
-        HI.replace(b"hi", b""),
-        HI.replace(b"hi", b"\n\n"),
-        HI.replace(b"hi", b"\r"),
-        STOP,
-        DONE,
-    ]
-    + [HI.replace(b"hi", text) for text in (b'a\\"b', b"\\", b"longer text", b"\xc3")],
+TEXTS = (
+    b"hi",
+    b"",
+    b"\n\n",
+    b"\r",
+    b'a\\"b',
+    b"\\",
+    b"longer text",
+    b"\xc3",
+    b'x","usage":{"',
+    b'x","finish_reason":"stop"',
 )
-def test_an_event_is_like_the_last_one_only_where_nothing_but_its_text_differs(chunk: bytes) -> None:
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("around", [HI, HI + HI, HI[:-1], b"", STOP])
+def test_an_event_is_like_one_before_only_where_nothing_but_its_text_differs(text: bytes, around: bytes) -> None:
+    chunk = HI.replace(b"hi", text)
     skimmer = Skimmer()
     for once in (HI, event({"content": 'a "quoted" word'}), HI):
         skimmer.skim(once)
-    assert skimmer.skim(chunk) == skim(chunk)
+    for whole in (chunk, chunk + around, HI + chunk, HI + chunk + HI + around):
+        assert skimmer.skim(whole)[0] >= skim(whole)[0]
+        check_by_reading(whole, skimmer.skim(whole))
+
+
+def test_an_event_whose_text_is_a_mark_is_one_like_the_others() -> None:
+    skimmer, chunk = Skimmer(), event({"content": "error"})
+    skimmer.skim(HI)
+    assert skimmer.skim(chunk * 2) == (2 * len(chunk), 2, 2)
+    check_by_reading(chunk, (len(chunk), 1, 1))
