@@ -122,8 +122,8 @@ class Link(asyncio.Protocol):
             await news
         finally:
             self._news, self.deadline = None, NEVER
-        if self._failure is not None and not self.reply.pieces:
-            raise self._failure
+        if not self.reply.pieces:
+            self._raise_failure()
 
     async def pour(self, take: Callable[[bytes], bool], patience: Seconds) -> None:
         """Hand over what comes, as it comes, until the answer is complete or `take` returns that it wants no more for
@@ -134,6 +134,10 @@ class Link(asyncio.Protocol):
             await self.more(patience)
         finally:
             self._take_over = None
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     def keep(self, idle: Seconds) -> bool:
         """Keep it for the next request. False when that cannot be: it is closed then."""

@@ -65,13 +65,16 @@ class ReplyReader:
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            if not self.is_complete:
+            if not self._is_unasked():
                 raise NotHttp from None
             self.is_reusable = False
         if len(self.pieces) > pieces or self.is_complete or self.status != status:
             self._quiet_bytes = 0
         else:
             self._limit_quiet(len(data))
+
+    def _is_unasked(self) -> bool:
+        return self.is_complete
 
     def _limit_quiet(self, fed: int) -> None:
         self._quiet_bytes += fed
