@@ -49,10 +49,17 @@ def _own(request_id: str) -> Headers:
 
 def to_engine(received: Headers, request_id: str) -> Headers:
     """Everything an engine of ours may see: all but hop-by-hop fields, credentials and cookies."""
-    never = _NEVER_TO_ENGINES
-    if named := [value for name, value in received if name == b"connection"]:
-        never = never.union(token.strip().lower() for token in b",".join(named).split(b","))
-    kept = [field for field in received if field[0] not in never and not field[0].startswith(_NEVER_PREFIXES)]
+    kept, connection = [], []
+    for field in received:
+        name = field[0]
+        if name not in _NEVER_TO_ENGINES:
+            if not name.startswith(_NEVER_PREFIXES):
+                kept.append(field)
+        elif name == b"connection":
+            connection.append(field[1])
+    if connection:
+        named = {token.strip().lower() for token in b",".join(connection).split(b",")}
+        kept = [field for field in kept if field[0] not in named]
     return (*kept, *_own(request_id))
 
 

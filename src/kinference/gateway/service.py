@@ -1,6 +1,7 @@
 """The HTTP data plane: each request by its route, from the first byte in to the last report out."""
 
 import asyncio
+from collections.abc import Awaitable
 from itertools import count
 from secrets import token_hex
 from urllib.parse import unquote
@@ -41,7 +42,7 @@ class Gateway:
     async def handle(self, exchange: Exchange) -> None:
         """Serve one request: the entry point for the HTTP carrier."""
         route = find(exchange.path)
-        if route is not None and route.duty is Duty.HEALTH and exchange.method in route.methods:
+        if route is not None and route.api is None and route.duty is Duty.HEALTH and exchange.method in route.methods:
             await respond(exchange, 200, b"", b"text/plain")
             return
         told = table(exchange.headers)
@@ -62,32 +63,26 @@ class Gateway:
         """Unique, and no secret."""
         return f"{self._id_prefix}{next(self._numbers):016x}"
 
-    async def _serve(self, route: Route | None, reply: Reply, told: Table) -> None:
+    def _serve(self, route: Route | None, reply: Reply, told: Table) -> Awaitable[None]:
+        """Who answers, and with what."""
         exchange = reply.exchange
         if route is None:
             meant = missed(exchange.path)
             hint = f"; did you mean {meant}? look for /v1 in the client's base URL" if meant else ""
-            await reply.refuse(Refusal(errors.NOT_FOUND, f"no such path here{hint}"))
-            return
+            return reply.refuse(Refusal(errors.NOT_FOUND, f"no such path here{hint}"))
         if exchange.method not in route.methods:
             refusal = Refusal(errors.METHOD_NOT_ALLOWED, f"{exchange.method[:16]} is not served here")
-            await reply.refuse(refusal, (b"allow", route.allow))
-            return
+            return reply.refuse(refusal, (b"allow", route.allow))
         caller = self._keyring.identify(exchange.headers)
         if caller is None:
-            await reply.refuse(Refusal(errors.UNAUTHENTICATED, "no valid API key was given"))
-            return
+            return reply.refuse(Refusal(errors.UNAUTHENTICATED, "no valid API key was given"))
         names = self._options.own_names
         if caller is ANYONE and names is not None and is_of_a_strange_page(exchange.headers, names):
-            await reply.refuse(Refusal(errors.FORBIDDEN, _STRANGE_PAGE))
-            return
+            return reply.refuse(Refusal(errors.FORBIDDEN, _STRANGE_PAGE))
         reply.record.tenant = caller.tenant
-        if route.duty is Duty.LIST_MODELS:
-            await self._list_models(reply, caller)
-        elif route.duty is Duty.SHOW_MODEL:
-            await self._show_model(reply, caller)
-        else:
-            await self._infer(route, reply, caller, told)
+        if route.api is not None:
+            return self._infer(route, reply, caller, told)
+        return self._list_models(reply, caller) if route.duty is Duty.LIST_MODELS else self._show_model(reply, caller)
 
     async def _list_models(self, reply: Reply, caller: Caller) -> None:
         directory = self._outside.directory

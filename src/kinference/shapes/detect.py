@@ -96,13 +96,14 @@ def parse(body: bytes, path: str = "") -> Parsed:
     fields = decode(_BODY, body)
     check_depth(body)
     api = api_of_path(path)
-    model = fields.model if api is not Api.GEMINI else model_of_path(path)
+    is_gemini = api is Api.GEMINI
+    model = model_of_path(path) if is_gemini else fields.model
     if not model.strip():
         raise BadBody("model: missing or empty; name the model to serve the request")
     if len(model) > MODEL_CHARS_MAX:
         raise BadBody(f"model: longer than {MODEL_CHARS_MAX} characters")
     api = api or _infer(fields)
-    if api is Api.GEMINI and given(fields.generateContentRequest):  # a question for its tokens may hold it whole
+    if is_gemini and given(fields.generateContentRequest):  # a question for its tokens may hold it whole
         fields = decode(_BODY, bytes(fields.generateContentRequest))
     prompt = tuple(_prompt(api, fields))
     conversation = prompt[-1] if prompt else b""
@@ -112,7 +113,7 @@ def parse(body: bytes, path: str = "") -> Parsed:
         prompt=prompt,
         prompt_bytes=sum(map(len, prompt)),
         output_tokens=_output_tokens(fields),
-        streaming=bool(fields.stream) or (api is Api.GEMINI and streams_by_path(path)),
+        streaming=bool(fields.stream) or (is_gemini and streams_by_path(path)),
         needs=needs_of(api, fields, conversation),
         session=_session(fields)[:SESSION_CHARS_MAX],
         salt=string(fields.cache_salt)[:SESSION_CHARS_MAX],

@@ -43,6 +43,8 @@ def without_foreign_thoughts(body: bytes, api: Api, *, at_provider: bool) -> byt
     """The body without thoughts that we sealed for somebody else, and at a provider without those that nobody signed;
     the very same object where there are none.
     """
+    if not at_provider and api is Api.OPENAI_CHAT:  # engines pass over what they do not know
+        return body
     match api:
         case Api.ANTHROPIC_MESSAGES if _THINKS in body or _MARK in body:
             is_unsigned = at_provider and _THINKS in body and _UNSIGNED.search(body) is not None
@@ -50,7 +52,7 @@ def without_foreign_thoughts(body: bytes, api: Api, *, at_provider: bool) -> byt
                 return _within(body, "messages", lambda message: _kept_message(message, at_provider=at_provider))
         case Api.OPENAI_RESPONSES if _MARK in body:
             return _within(body, "input", _kept_item)
-        case Api.OPENAI_CHAT if at_provider and _MARK in body:  # engines pass over what they do not know
+        case Api.OPENAI_CHAT if _MARK in body:
             return _within(body, "messages", _kept_turn)
         case Api.GEMINI if _IN_BASE64 in body:
             return _GEMINIS.sub(rb'\1"%b"' % NO_SIGNATURE.encode(), body)

@@ -102,6 +102,7 @@ def translates(client: Api, destination: Api) -> bool:
 _REACHES: Final[Mapping[Api, frozenset[Api]]] = {
     client: frozenset(api for api in Api if translates(client, api)) for client in CLIENTS
 }
+_NONE: Final[frozenset[Api]] = frozenset()
 _CONCEPTS: Final[Mapping[Need, Concept]] = {
     Need.AUDIO: Concept.AUDIO,
     Need.LOGPROBS: Concept.LOGPROBS,
@@ -113,9 +114,11 @@ _CONCEPTS: Final[Mapping[Need, Concept]] = {
 
 def reaches(client: Api, needs: frozenset[Need]) -> frozenset[Api]:
     """The APIs to which a request with these needs can be translated, as far as its needs tell."""
+    if not needs:
+        return _REACHES.get(client, _NONE)
     if Need.TOKEN_PROMPT in needs:  # tokens mean something to their own model alone
-        return frozenset()
-    apis = _REACHES.get(client, frozenset())
+        return _NONE
+    apis = _REACHES.get(client, _NONE)
     asked = [_CONCEPTS[need] for need in needs if need in _CONCEPTS]
     if asked:
         apis = frozenset(api for api in apis if all(_carries(api.shape, concept) for concept in asked))
