@@ -81,11 +81,8 @@ class Access:
         """From now on these are the credentials, and no others."""
         self._digests = [(sha256(token.secret.encode()).digest(), token.caller) for token in tokens]
         self._certificates, self._sandbox_tokens = certificates, sandbox_tokens
-
-    @property
-    def asks(self) -> bool:
+        self.asks = bool(self._digests or certificates or sandbox_tokens)
         """Whether callers have to show something."""
-        return bool(self._digests or self._certificates or self._sandbox_tokens)
 
     def check(self, fields: Fields, *roles: Role, names: Iterable[str] = ()) -> Caller:
         """Who calls; `names` are those of its certificate. Raises Unauthenticated, or Denied for any role but these."""
