@@ -111,8 +111,8 @@ class CoreDispatcher:
         return self._places[decision.choice.address] if isinstance(decision.choice, EndpointChoice) else None
 
     def first(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
-        assert job.first_at is not None
-        self._router.first_token(reservation, (job.first_at - job.sent_at) * 1e3, 200, now)
+        if job.first_at is not None:  # else its engine has died since, which was told at once
+            self._router.first_token(reservation, (job.first_at - job.sent_at) * 1e3, 200, now)
 
     def done(self, job: Job, reservation: ReservationId, now: Seconds) -> None:
         asked = job.arrival

@@ -55,6 +55,16 @@ def test_a_lost_job_counts_against_its_engine() -> None:
     assert places[-5:].count(0) <= 1
 
 
+def test_the_report_of_a_first_token_that_an_engines_death_overtook_tells_nothing() -> None:
+    core = CoreDispatcher(engines(1), RoutingRules(), AdmissionRules(), seed=1)
+    core.seen(0, 1, 0.0)
+    one = job()
+    assert core.send(one, 0.0) == 0
+    core.lost(one, one.reservation, 0.301)
+    core.first(one, one.reservation, 0.305)
+    assert core.send(job(100), 1.0) == 0
+
+
 def test_the_oracle_sees_caches_and_queues() -> None:
     fleet = engines(3)
     oracle = Clairvoyant(fleet)
