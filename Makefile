@@ -12,7 +12,7 @@ SECONDS ?= 60
 CODE := src tests proto bench docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format proto docs bench measure fuzz check lock clean
+.PHONY: help demo test lint format proto docs bench measure fuzz native check lock clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
@@ -53,6 +53,14 @@ fuzz: $(READY)  ## Fuzz each parser for SECONDS (60), guided by coverage
 	@for target in $$(ls tests/fuzz/corpus); do \
 		echo "== $$target"; $(BIN)/python tests/fuzz/run.py $$target --seconds $(SECONDS) || exit 1; done
 
+native: $(READY)  ## Compile into a wheel in dist/, and install that into an environment of its own, .native
+	@rm -rf build/native .native dist/kinference-*-cp3*.whl
+	@HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/python -m hatchling build -t wheel
+	@$(BIN)/python -m venv --without-pip .native
+	@$(BIN)/python -m pip --python .native install --quiet --disable-pip-version-check --no-deps dist/kinference-*-cp3*.whl
+	@echo $(abspath $(VENV))/lib/python3*/site-packages >$$(echo .native/lib/python3*/site-packages)/dependencies.pth
+	@.native/bin/kinference --version
+
 check: lint test  ## What CI runs
 
 lock: $(READY)  ## Resolve the dependencies anew into requirements.lock
@@ -61,7 +69,7 @@ lock: $(READY)  ## Resolve the dependencies anew into requirements.lock
 		--output-file=requirements.lock pyproject.toml
 
 clean:  ## Remove the virtual environment and everything that tools left behind
-	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .native dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find src tests proto bench docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock pyproject.toml

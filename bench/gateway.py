@@ -188,13 +188,13 @@ async def engine() -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def gateway(wire: str, engine_port: int) -> AsyncIterator[Gateway]:
-    """`kinference serve` in front of an engine."""
+async def gateway(wire: str, engine_port: int, programs: Path | None = None) -> AsyncIterator[Gateway]:
+    """`kinference serve` in front of an engine, of these programs or else of those beside this interpreter."""
     with tempfile.TemporaryDirectory() as folder:
         ports_file = Path(folder, "ports.json")
         listen = {f"KINFERENCE_LISTEN_{plane}": "127.0.0.1:0" for plane in ("PICKER", "GATEWAY", "ADMIN")}
         command: list[str | Path] = [
-            Path(sys.executable).with_name("kinference"),
+            (programs or Path(sys.executable).parent) / "kinference",
             "serve",
             "--wire",
             wire,

@@ -19,9 +19,13 @@ from kinference.cli import (
     simulate,
     store,
 )
+from kinference.core import pick
 from kinference.errors import KinferenceError
 
 VERBS = (serve, demo, sim, simulate, explain, endpoint, provider, route, store, sandbox_router, config, conformance)
+
+BUILD = "" if str(pick.__file__).endswith(".py") else " (compiled)"
+"""What the decision core was loaded from."""
 
 EPILOG = """\
 start here:
@@ -40,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    root.add_argument("--version", action="version", version=f"kinference {__version__}")
+    root.add_argument("--version", action="version", version=f"kinference {__version__}{BUILD}")
     verbs = root.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
     for verb in VERBS:
         verb.add(verbs)

@@ -8,7 +8,6 @@ from itertools import count, groupby
 from math import log
 from operator import attrgetter
 
-import msgspec
 from xxhash import xxh3_64_intdigest
 
 from kinference.core.decision import BackendChoice, EndpointChoice, Rejected
@@ -22,6 +21,7 @@ from kinference.core.rates import Rates
 from kinference.core.request import Request
 from kinference.core.roster import Destination, ModelTraits, Roster
 from kinference.ids import Seconds
+from kinference.structs import FrozenRecord
 from kinference.vocabulary import Need
 
 CONTEXT_SLACK = 1.25
@@ -119,7 +119,7 @@ class Options:
         self.verdicts[verdict] += 1
 
 
-class Shortlist(msgspec.Struct, frozen=True, eq=False, gc=False):
+class Shortlist(FrozenRecord, frozen=True):
     """The groups of the best tier that can serve now; none of them when the last ones were removed."""
 
     groups: Sequence[Group]

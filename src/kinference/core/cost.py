@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from operator import attrgetter, mul
 from typing import Protocol
 
-import msgspec
-
 from kinference.core.health import Circuit
 from kinference.core.ledger import Load
 from kinference.core.rates import Rates
 from kinference.core.roster import Destination
 from kinference.ids import Milliseconds, Seconds
+from kinference.structs import FrozenRecord
 
 STEP_MS_PER_REQUEST = 0.05
 """What one more sequence in the batch adds to every decode step."""
@@ -26,7 +25,7 @@ RETRY_MS = 2_000.0
 _FAILURES = attrgetter("failure_ratio")
 
 
-class Case(msgspec.Struct, frozen=True, eq=False, gc=False):
+class Case(FrozenRecord, frozen=True):
     """One request against its candidates, in columns of equal length."""
 
     destinations: Sequence[Destination]

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from kinference.core.fleet import Endpoint
 from kinference.core.health import is_failure, is_success
 from kinference.core.limits import Hold
@@ -13,6 +11,7 @@ from kinference.core.prefix.index import Insertion
 from kinference.core.rates import Rates
 from kinference.core.roster import Destination, ModelTraits
 from kinference.ids import Milliseconds, Seconds
+from kinference.structs import EntityLeaf
 from kinference.vocabulary import AbortReason
 
 NEVER_SEEN = frozenset(
@@ -41,7 +40,7 @@ class SentPrompt:
     """Leading blocks that were cached there by the engine's own count; None when it does not say."""
 
 
-class Flight(msgspec.Struct, eq=False, gc=False):
+class Flight(EntityLeaf):
     """What one decision has to learn from, or take back."""
 
     destination: Destination

@@ -11,10 +11,9 @@ that told of nothing at all while a request of ours was served there is not beli
 from dataclasses import dataclass, field
 from itertools import count
 
-import msgspec
-
 from kinference.core.fleet import Observation
 from kinference.ids import Milliseconds, ReservationId, Seconds
+from kinference.structs import EntityLeaf, FrozenLeaf
 
 SCRAPE_FADES_S = 5.0
 """A scrape this old counts half, and older ones less: a hung exporter must not keep traffic away for ever."""
@@ -162,7 +161,7 @@ class Load:
             self.lost, self.lost_until, self._surplus = self._surplus, self._surplus_until, 0
 
 
-class Claim(msgspec.Struct, frozen=True, gc=False):
+class Claim(FrozenLeaf, frozen=True):
     """What one request asks of its destination, in tokens."""
 
     prefill_tokens: int
@@ -170,7 +169,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     resident_tokens: int
 
 
-class Reservation(msgspec.Struct, eq=False, gc=False):
+class Reservation(EntityLeaf):
     """One request in flight."""
 
     load: Load

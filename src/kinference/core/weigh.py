@@ -16,21 +16,22 @@ from kinference.core.prices import Price
 from kinference.core.recording import Recording
 from kinference.core.request import Request
 from kinference.ids import Milliseconds, Seconds
+from kinference.structs import EntityLeaf, FrozenRecord
 
 ROOM_KNOWN_S: Seconds = 10.0
 """A scrape older than this tells of no full KV cache any more: a hung exporter must not close an engine for ever."""
 HOUR_MS: Milliseconds = 3_600_000.0
 
 
-class Prompt(msgspec.Struct, eq=False, gc=False):
+class Prompt(EntityLeaf):
     """The prompt's blocks under each model name it may be served by, and how many of them each slot holds."""
 
-    blocks: dict[str, list[int]] = {}
-    depths: dict[str, dict[int, int]] = {}
+    blocks: dict[str, list[int]] = {}  # noqa: RUF012 - msgspec gives each its own
+    depths: dict[str, dict[int, int]] = {}  # noqa: RUF012 - msgspec gives each its own
     truncated: bool = False
 
 
-class Weighing(msgspec.Struct, frozen=True, eq=False, gc=False):
+class Weighing(FrozenRecord, frozen=True):
     """The chosen place in a group, with everything that led there; nothing is changed by it yet."""
 
     request: Request
@@ -125,8 +126,8 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
         bases.append(line.base_ms)
         slopes.append(slope)
         work.append(slope * tokens)
-        prompt_tokens_ahead: float = load.prefill_tokens
-        requests: float = load.requests
+        prompt_tokens_ahead: int | float = load.prefill_tokens
+        requests: int | float = load.requests
         if load.doubted:  # what an engine has not told of lately is ahead of nobody
             prompt_tokens_ahead *= load.believed / max(requests, 1)
             requests = load.believed

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-import msgspec
+from kinference.structs import Frozen
 
 EVENT_BYTES_MAX: Final = 16 << 20
 CR: Final = ord("\r")
@@ -22,7 +22,7 @@ class EventTooLong(ValueError):
     """One event went over the reader's bound, or is no event at all."""
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(Frozen, frozen=True):
     """One block of the stream. A lone comment, which keeps a connection alive, is an event without name or data."""
 
     event: str

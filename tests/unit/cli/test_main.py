@@ -1,11 +1,13 @@
 import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import kinference
 from kinference import __version__
 from kinference.cli import main
-from kinference.cli.main import VERBS
+from kinference.cli.main import BUILD, VERBS
 
 
 def name_of(verb: ModuleType) -> str:
@@ -32,7 +34,12 @@ def test_help_of_each_verb_has_an_example(verb: str, capsys: pytest.CaptureFixtu
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
-    assert capsys.readouterr().out == f"kinference {__version__}\n"
+    assert capsys.readouterr().out == f"kinference {__version__}{BUILD}\n"
+
+
+def test_the_version_tells_a_compiled_build() -> None:
+    compiled = any(Path(kinference.__file__).parent.glob("core/pick.*.so"))
+    assert (" (compiled)" if compiled else "") == BUILD
 
 
 @pytest.mark.parametrize("arguments", [[], ["nope"], ["serve"], ["--nope"]])

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-import msgspec
 from xxhash import xxh3_64_intdigest
+
+from kinference.structs import FrozenLeaf
 
 BLOCK_BYTES = 512
 HASHED_BYTES_MAX = 2 * 1024 * 1024
 
 
-class PrefixHashes(msgspec.Struct, frozen=True, gc=False):
+class PrefixHashes(FrozenLeaf, frozen=True):
     """The hashes of the full blocks, and whether the stream went on past what may be hashed."""
 
     blocks: list[int]

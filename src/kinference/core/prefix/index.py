@@ -19,6 +19,8 @@ from operator import or_
 
 import msgspec
 
+from kinference.structs import FrozenRecord
+
 DEFAULT_CAPACITY = 16_384
 """Blocks believed to fit an engine that does not tell its cache size."""
 TOTAL_CAPACITY = 1 << 21
@@ -32,7 +34,7 @@ GENERATIONS = 8
 """The capacity fills this many; order of use is kept between them, not within one."""
 
 
-class Insertion(msgspec.Struct, frozen=True, eq=False, gc=False):
+class Insertion(FrozenRecord, frozen=True):
     """What one decision put into the index, so that it can be taken back."""
 
     number: int

@@ -1,0 +1,73 @@
+"""What mypyc takes without a word and means otherwise: no module on the list of those that are compiled has any of it."""
+
+import ast
+import tomllib
+from collections.abc import Iterable, Iterator
+
+from tests.arch.source import PACKAGE, ROOT, Module, parsed, report, source_modules
+
+WAITS = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
+
+
+def listed() -> list[str]:
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    paths: list[str] = pyproject["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["modules"]
+    return paths
+
+
+def compiled() -> list[Module]:
+    paths = set(listed())
+    return [module for module in source_modules() if module.path in paths]
+
+
+def waiting(modules: Iterable[Module]) -> Iterator[str]:
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, WAITS):
+                yield f"{module.path}:{node.lineno}: compiled, it does not end as it should when it is cancelled"
+
+
+def options_of_classes(modules: Iterable[Module]) -> Iterator[str]:
+    """Class lines with options of their own; `frozen=True` is for the type checker where a base has it already."""
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef) and node.keywords:
+                line = ast.unparse(ast.ClassDef(node.name, node.bases, node.keywords, [ast.Pass()], []))
+                if not line.startswith(f"class {node.name}(Frozen") or len(node.keywords) > 1:
+                    yield module.at(node, "compiled, it loses these options; take them from a base in structs.py")
+
+
+def test_every_module_on_the_list_exists_and_is_there_once() -> None:
+    paths = listed()
+    assert paths == sorted(set(paths))
+    assert [path for path in paths if not (PACKAGE / path).is_file()] == []
+
+
+def test_nothing_compiled_waits() -> None:
+    findings = list(waiting(compiled()))
+    assert not findings, report(findings)
+
+
+def test_no_compiled_class_has_options_of_its_own() -> None:
+    findings = list(options_of_classes(compiled()))
+    assert not findings, report(findings)
+
+
+def test_what_waits_is_found() -> None:
+    lines = """
+        async def wait(): ...
+        def told(lines): return list(lines)
+        async def ask(peer):
+            return [line async for line in peer]
+    """
+    assert [line.split(":")[1] for line in waiting([parsed(lines)])] == ["2", "4"]
+
+
+def test_options_of_a_class_are_found() -> None:
+    lines = """
+        class Good(Frozen, frozen=True): ...
+        class Plain(EntityLeaf): ...
+        class Bad(msgspec.Struct, frozen=True): ...
+        class Half(FrozenLeaf, frozen=True, eq=False): ...
+    """
+    assert [line.split(":")[1] for line in options_of_classes([parsed(lines)])] == ["4", "5"]
