@@ -2,6 +2,9 @@
 
 import re
 import signal
+from collections.abc import Iterator
+
+import pytest
 
 from tests.e2e.processes import process, run
 
@@ -18,6 +21,15 @@ def test_the_demo_beats_round_robin_on_the_same_traffic() -> None:
     assert our_p99 < their_p99
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell's background jobs ignore interrupts, and so does whatever they start; we may be one."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_amid_the_traffic_ends_it_without_a_trace() -> None:
     with process("demo") as running:
         running.wait_for(r"20/\d+ requests")

@@ -21,7 +21,7 @@ from tests.integration.gateway.harness import MODEL, MakeGateway, RealClock, Rig
 
 LONG = 400_000
 """Characters of a prompt: ten seconds of work, as far as is known of the engine. The engine takes a tenth of that."""
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @asynccontextmanager
