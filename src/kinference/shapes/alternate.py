@@ -12,7 +12,6 @@ from kinference.shapes.ir import (
     Audio,
     Block,
     File,
-    Image,
     Role,
     Text,
     ToolCall,
@@ -22,14 +21,14 @@ from kinference.shapes.ir import (
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 
-_NOT_THE_ASSISTANTS: Final = frozenset({ToolResult, Image, Audio, File})
+_NOT_THE_ASSISTANTS: Final = frozenset({ToolResult, Audio, File})
 _NOTE = "<operator-note>\n{}\n</operator-note>"
 _NO_RESULT = "no result was recorded"
 
 
 def check_speakers(turns: Iterable[Turn]) -> None:
-    """Calls are the assistant's, results are not, and what the assistant shows beside words no other API can be told.
-    Raises BadBody.
+    """Calls are the assistant's, results are not, and what the assistant shows beside words and images no other API can
+    be told. Raises BadBody.
     """
     for turn in turns:
         is_assistant = turn.role is Role.ASSISTANT

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from kinference.shapes.citations import Citation, Citations
-from kinference.shapes.ir import Block, Sealed
+from kinference.shapes.ir import Block, Image, Sealed
 from kinference.shapes.logprobs import Logprobs
 from kinference.vocabulary import Api
 
@@ -85,6 +85,12 @@ class TextPiece(msgspec.Struct, frozen=True):
     logprobs: Logprobs = ()
 
 
+class Shown(msgspec.Struct, frozen=True):
+    """An image that the model made."""
+
+    image: Image
+
+
 class RefusalPiece(msgspec.Struct, frozen=True):
     text: str
 
@@ -145,6 +151,7 @@ class Failed(msgspec.Struct, frozen=True):
 Piece: TypeAlias = (
     Started
     | TextPiece
+    | Shown
     | RefusalPiece
     | ReasoningPiece
     | ReasoningEnd

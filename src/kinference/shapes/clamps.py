@@ -138,6 +138,16 @@ def _search(request: Request, fields: Fields, target: Api) -> tuple[Request, lis
     return request, [*losses, *(Lost("dropped", extra) for extra in search.extras)]
 
 
+def _images(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """OpenAI's models make images in Responses alone, and of Google's those that are named for it."""
+    is_maker = (
+        request.is_plain_chat if target is Api.OPENAI_CHAT else target is not Api.GEMINI or "image" in request.model
+    )
+    if request.wants_images and not is_maker:
+        raise Untranslatable(f"{name_of(Concept.MADE_IMAGES, fields)}: this model makes none in this API")
+    return request, []
+
+
 def _json(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     hinted = only_hints(request, target)
     return request, [Lost("clamped", name_of(Concept.JSON_OBJECT, fields), "hint")] if hinted else []
@@ -188,6 +198,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _plain,
     _thoughts,
     _search,
+    _images,
     _json,
     _effort,
     _model,

@@ -61,6 +61,8 @@ class Concept(Keyed):
     IMAGE = "image"
     IMAGE_URL = "image by URL"
     IMAGE_DETAIL = "image detail"
+    MADE_IMAGES = "images that the model makes"
+    EARLIER_IMAGES = "earlier images that a model made"
     AUDIO = "audio"
     FILE = "file"
     FILE_URL = "file by URL"
@@ -129,6 +131,8 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     Concept.IMAGE: (_KEPT, _KEPT, _KEPT, _KEPT, _KEPT),
     Concept.IMAGE_URL: (_KEPT, _KEPT, _KEPT, _KEPT, _REFUSED),
     Concept.IMAGE_DETAIL: (_KEPT, _KEPT, _IGNORED, _IGNORED, _IGNORED),
+    Concept.MADE_IMAGES: (_CLAMPED, _KEPT, _REFUSED, _CLAMPED, _REFUSED),
+    Concept.EARLIER_IMAGES: (_MAPPED, _MAPPED, _MAPPED, _KEPT, _MAPPED),
     Concept.AUDIO: (_KEPT, _REFUSED, _REFUSED, _KEPT, _KEPT),
     Concept.FILE: (_KEPT, _KEPT, _KEPT, _KEPT, _KEPT),
     Concept.FILE_URL: (_REFUSED, _KEPT, _KEPT, _KEPT, _REFUSED),

@@ -238,6 +238,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...] = ()
     tools: tuple[Tool, ...] = ()
     web_search: WebSearch | None = None
+    wants_images: bool = False
+    """The answer may have images that the model makes."""
     tool_choice: ToolChoice | None = None
     parallel_tools: bool | None = None
     max_tokens: int | None = None

@@ -29,6 +29,7 @@ from kinference.shapes.ir import (
     kinds_of,
 )
 from kinference.shapes.lost import Lost, Untranslatable, safe
+from kinference.shapes.made_images import shown_by_user
 from kinference.shapes.marks import MARKS_MAX, last_marks
 from kinference.shapes.schemas import fit_schemas
 from kinference.shapes.seals import is_gemini
@@ -46,6 +47,8 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
 
     Raises Untranslatable where something would change the meaning, and under STRICT for any loss.
     """
+    if target is not Api.GEMINI and Image in kinds_of(request.turns):
+        request = msgspec.structs.replace(request, turns=tuple(shown_by_user(request.turns)))
     losses = [Lost("dropped", field) for field in request.extras]
     asked = dict.fromkeys(uses(request, target))
     for concept in asked:
@@ -157,6 +160,7 @@ def _settings(request: Request) -> Iterator[Concept]:
         (Concept.CACHE_KEY, request.cache_key or None),
         (Concept.SEVERAL_ANSWERS, request.answers if request.answers > 1 else None),
         (Concept.WEB_SEARCH, request.web_search),
+        (Concept.MADE_IMAGES, request.wants_images or None),
         (Concept.LOGPROBS, request.logprobs),
         (Concept.LOGIT_BIAS, request.logit_bias or None),
     )

@@ -21,11 +21,12 @@ from kinference.shapes.answers import (
     ReasoningEnd,
     ReasoningPiece,
     RefusalPiece,
+    Shown,
     Started,
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.ir import Block, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Block, Image, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps, loads
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
@@ -33,7 +34,7 @@ from kinference.shapes.tooling import ToolRestorer
 from kinference.shapes.translate import CLIENTS, DESTINATIONS, Return
 
 _FENCE: Final = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
-_CONTENT = (TextPiece, ReasoningPiece, RefusalPiece, ToolBegun, ArgumentsPiece)
+_CONTENT = (TextPiece, Shown, ReasoningPiece, RefusalPiece, ToolBegun, ArgumentsPiece)
 
 
 def read_answer(back: Return, body: bytes) -> Answer:
@@ -80,6 +81,8 @@ def pieces_of(answer: Answer) -> Iterator[Piece]:
                 yield TextPiece(block.text, block.logprobs)
                 before, said = said, said + len(block.text)
                 yield from (Cited(citation) for citation in answer.citations if before < citation.end <= said)
+            case Image():
+                yield Shown(block)
             case Refusal():
                 yield RefusalPiece(block.text)
             case Reasoning():

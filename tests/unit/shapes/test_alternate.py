@@ -97,7 +97,7 @@ def test_there_must_be_a_user_first(turns: tuple[Turn, ...]) -> None:
     [
         [{"role": "user", "parts": [{"functionCall": {"name": "f", "args": {}}}]}],
         [{"role": "model", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}],
-        [{"role": "model", "parts": [{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgoA"}}]}],
+        [{"role": "model", "parts": [{"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0x"}}]}],
     ],
 )
 def test_what_somebody_else_would_have_had_to_say_is_refused_and_not_lost(contents: Any) -> None:

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from kinference.shapes import citations
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.gemini.embed import parse_embeddings, parse_predictions
-from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps, loads, object_text
 from kinference.shapes.logprobs import of_gemini, to_gemini
+from kinference.shapes.made_images import of_gemini as of_gemini_image
 from kinference.shapes.openai_chat.answer import call_id, count_in, logprobs_of, text_in
 from kinference.shapes.seals import in_base64, sealed
 from kinference.vocabulary import Api
@@ -105,6 +106,8 @@ def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
             arguments = dumps(call.get("args") or {}).decode()
             yield ToolCall(text_in(call, "id") or call_id(answer_id, calls), text_in(call, "name"), arguments)
             calls += 1
+        elif "inlineData" in part:
+            yield from of_gemini_image(part["inlineData"])
         elif text:
             if part.get("thought") is True:
                 yield Reasoning(text)
@@ -170,6 +173,8 @@ def part_of(block: Block) -> Json | None:
     match block:
         case Text() | Refusal():
             return {"text": block.text}
+        case Image():
+            return {"inlineData": {"mimeType": block.source.mime, "data": block.source.data}}
         case Reasoning():
             return {"text": block.text, "thought": True} | _signature(block)
         case Sealed():

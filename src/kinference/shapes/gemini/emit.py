@@ -93,6 +93,8 @@ def _config(request: Request) -> Json:
         config["candidateCount"] = request.answers
     if request.logprobs is not None:
         config |= {"responseLogprobs": True} | ({"logprobs": request.logprobs} if request.logprobs else {})
+    if request.wants_images:
+        config["responseModalities"] = ["TEXT", "IMAGE"]
     if request.thinking is not None:
         config["thinkingConfig"] = thinking_config(request.model, request.thinking)
     return config

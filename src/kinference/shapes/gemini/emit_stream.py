@@ -15,6 +15,7 @@ from kinference.shapes.answers import (
     ReasoningEnd,
     ReasoningPiece,
     RefusalPiece,
+    Shown,
     Started,
     TextPiece,
     ToolBegun,
@@ -81,6 +82,9 @@ class GeminiStreamEmitter:
                 self._counts = self._counts.later(piece.counts)
                 self._head = {"modelVersion": piece.model, "responseId": piece.id or self._frame.id}
                 self._tail = b"," + dumps(self._head)[1:] + b"\r\n\r\n"
+            case Shown():
+                part = part_of(piece.image)
+                return self._event(response([part], None)) if part else b""
             case Cited():
                 self._cited.append(piece.citation)
             case Counted():

@@ -48,7 +48,7 @@ FIELDS: Final[Fields] = {
         "candidateCount": Concept.SEVERAL_ANSWERS,
         "responseLogprobs": Concept.LOGPROBS,
         "logprobs": Concept.LOGPROBS,
-        "responseModalities": _REFUSED,
+        "responseModalities": Concept.MADE_IMAGES,
         "speechConfig": _REFUSED,
         "imageConfig": _REFUSED,
         "responseFormat": _REFUSED,

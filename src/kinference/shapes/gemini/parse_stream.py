@@ -14,6 +14,7 @@ from kinference.shapes.answers import (
     Finished,
     Piece,
     ReasoningPiece,
+    Shown,
     Started,
     TextPiece,
     ToolBegun,
@@ -21,7 +22,7 @@ from kinference.shapes.answers import (
 from kinference.shapes.citations import CITATIONS_MAX, Citation, of_gemini
 from kinference.shapes.failures import failure_of
 from kinference.shapes.gemini.answer import blocks_of, candidate_of, counts_of, finish_of, is_blocked
-from kinference.shapes.ir import Json, Reasoning, Sealed, Text, ToolCall
+from kinference.shapes.ir import Image, Json, Reasoning, Sealed, Text, ToolCall
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import text_in
 from kinference.shapes.scan import BadBody
@@ -35,6 +36,7 @@ class _Part(msgspec.Struct):
 
     text: str
     thought: Literal[False] = False
+    inlineData: None = None  # noqa: N815 - as the API spells it
     functionCall: None = None  # noqa: N815 - as the API spells it
 
 
@@ -118,6 +120,8 @@ class GeminiStreamParser:
                 case Text():
                     self._said.append(block.text)
                     yield TextPiece(block.text, block.logprobs)
+                case Image():
+                    yield Shown(block)
                 case Reasoning():
                     yield ReasoningPiece(block.text)
                 case Sealed():

@@ -29,6 +29,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import bool_of, count_of, dumps, list_of, number_of, object_of, string_of, strings_of
 from kinference.shapes.lost import Untranslatable
+from kinference.shapes.made_images import wants_images
 from kinference.shapes.openai_chat.request import answers_of
 from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import from_base64, unsealed
@@ -50,6 +51,7 @@ def parse_request(body: Json) -> Request:
         system=tuple(_system(body.get("systemInstruction"))),
         turns=tuple(_Contents().turns(body.get("contents"))),
         tools=tools,
+        wants_images=wants_images(config.get("responseModalities"), "generationConfig.responseModalities"),
         web_search=search_of(body.get("tools")),
         tool_choice=tool_choice_of(body.get("toolConfig")) if tools else None,
         max_tokens=count_of(config.get("maxOutputTokens"), "generationConfig.maxOutputTokens"),

@@ -7,9 +7,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kinference.shapes import citations
+from kinference.shapes import citations, made_images
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
-from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import Logprobs, of_openai, to_chat
 from kinference.shapes.seals import own_or_sealed
@@ -90,6 +90,7 @@ def _blocks(message: Json, answer_id: str, logprobs: Logprobs) -> Iterator[Block
         yield Reasoning(thought)
     if text:
         yield Text(text, logprobs=logprobs)
+    yield from made_images.of_chat(message.get("images"))
     if refusal := text_in(message, "refusal"):
         yield Refusal(refusal)
     calls = message.get("tool_calls")
@@ -198,6 +199,8 @@ def _message(answer: Answer) -> Json:
     thoughts = (block for block in blocks if isinstance(block, Reasoning | Sealed) and block.issuer is not None)
     if signed := [signed_block(block) for block in thoughts]:
         message["thinking_blocks"] = signed
+    if images := [block for block in blocks if isinstance(block, Image)]:
+        message["images"] = made_images.to_chat(images)
     if answer.citations:
         message["annotations"] = citations.to_chat(answer.citations)
     return message | ({"tool_calls": calls} if calls else {})

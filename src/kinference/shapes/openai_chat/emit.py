@@ -40,6 +40,8 @@ def emit_request(request: Request) -> Json:
         body |= _tool_rules(request)
     if request.web_search is not None:
         body["web_search_options"] = to_chat(request.web_search)
+    if request.wants_images:
+        body["modalities"] = ["image", "text"]
     if request.max_tokens is not None:
         body["max_tokens" if request.is_plain_chat else "max_completion_tokens"] = request.max_tokens
     body |= sampling(request.sampling, _SAMPLING)

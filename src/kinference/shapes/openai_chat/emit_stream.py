@@ -1,5 +1,6 @@
 """Pieces of an answer written as Chat Completions chunks."""
 
+from kinference.shapes import made_images
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Cited,
@@ -13,6 +14,7 @@ from kinference.shapes.answers import (
     ReasoningEnd,
     ReasoningPiece,
     RefusalPiece,
+    Shown,
     Started,
     TextPiece,
     ToolBegun,
@@ -69,6 +71,8 @@ class ChatStreamEmitter:
                 self._silent.add(piece.call)
                 function = {"name": piece.name, "arguments": ""}
                 return self._call(piece.call, {"id": piece.id, "type": "function", "function": function})
+            case Shown():
+                return self._delta({"images": made_images.to_chat([piece.image])})
             case Cited():
                 return self._delta({"annotations": to_chat_annotations([piece.citation])})
             case Counted():

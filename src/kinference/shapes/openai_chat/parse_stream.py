@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kinference.shapes import citations
+from kinference.shapes import citations, made_images
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Cited,
@@ -15,6 +15,7 @@ from kinference.shapes.answers import (
     Piece,
     ReasoningPiece,
     RefusalPiece,
+    Shown,
     Started,
     TextPiece,
     ToolBegun,
@@ -49,6 +50,7 @@ class _Delta(msgspec.Struct):
     reasoning_content: None = None
     tool_calls: None = None
     annotations: None = None
+    images: None = None
 
 
 class _Choice(msgspec.Struct):
@@ -136,6 +138,7 @@ class ChatStreamParser:
             logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
             if text or logprobs:
                 yield TextPiece(text, logprobs)
+            yield from map(Shown, made_images.of_chat(delta.get("images")))
             yield from map(Cited, citations.of_openai(delta.get("annotations")))
             if refusal := text_in(delta, "refusal"):
                 yield RefusalPiece(refusal)

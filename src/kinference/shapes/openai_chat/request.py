@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kinference.shapes import media, web_search
+from kinference.shapes import made_images, media, web_search
 from kinference.shapes.extras import extras
 from kinference.shapes.ir import (
     Audio,
@@ -47,6 +47,7 @@ def parse_request(body: Json) -> Request:
         system=tuple(block for turn in turns[:leading] for block in turn.blocks if isinstance(block, Text)),
         turns=tuple(turns[leading:]),
         tools=tools,
+        wants_images=made_images.wants_images(body.get("modalities"), "modalities"),
         web_search=web_search.of_chat(body.get("web_search_options"), FIELDS),
         tool_choice=choice if tools else None,
         parallel_tools=bool_of(body.get("parallel_tool_calls"), "parallel_tool_calls"),
@@ -157,6 +158,7 @@ def _assistant(message: Json, where: str, function_call: str) -> Iterator[Block]
         raise BadBody(f"{where}.audio: earlier audio answers are held by their provider and cannot go to another")
     yield from _thoughts(message, where)
     yield from _content(message.get("content"), where)
+    yield from made_images.of_chat(message.get("images"))
     if refusal := message.get("refusal"):
         yield Refusal(string_of(refusal, f"{where}.refusal"))
     for at, call in enumerate(list_of(message.get("tool_calls"), f"{where}.tool_calls")):

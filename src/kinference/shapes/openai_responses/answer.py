@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
+from kinference.shapes import made_images
 from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
 from kinference.shapes.citations import CITATIONS_MAX, Citation, to_responses
 from kinference.shapes.citations import of_openai as of_openai_annotations
-from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import counts_of, text_in
 from kinference.shapes.seals import sealed
@@ -101,6 +102,8 @@ def read_item(item: Json) -> Iterator[Block]:
         case "custom_tool_call":
             call, name = text_in(item, "call_id", "id"), text_in(item, "name")
             yield ToolCall(call, name, text_in(item, "input"), is_free_form=True)
+        case "image_generation_call":
+            yield from made_images.of_responses(item)
         case "reasoning":
             yield from _read_thought(item)
 
@@ -195,6 +198,8 @@ def _item(block: Block, suffix: str) -> Json | None:
     match block:
         case Refusal():
             return message_item(f"msg_{suffix}", [{"type": "refusal", "refusal": block.text}])
+        case Image():
+            return made_images.to_responses(f"ig_{suffix}", block)
         case ToolCall():
             return call_item(f"fc_{suffix}", block)
         case Reasoning() | Sealed():

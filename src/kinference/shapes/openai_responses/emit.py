@@ -25,6 +25,7 @@ from kinference.shapes.ir import (
     Turn,
 )
 from kinference.shapes.lost import Untranslatable
+from kinference.shapes.made_images import TOOL
 from kinference.shapes.openai_chat.emit import identity, sampling, schema_members
 from kinference.shapes.openai_responses.request import LOGPROBS
 from kinference.shapes.reasoners import reasons
@@ -42,6 +43,8 @@ def emit_request(request: Request) -> Json:
     tools = [_tool(tool) for tool in request.tools]
     if request.web_search is not None:
         tools.append(to_responses(request.web_search))
+    if request.wants_images:
+        tools.append({"type": TOOL})
     if tools:
         body["tools"] = tools
         if request.tool_choice is not None:

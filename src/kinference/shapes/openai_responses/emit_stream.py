@@ -13,6 +13,7 @@ from kinference.shapes.answers import (
     ReasoningEnd,
     ReasoningPiece,
     RefusalPiece,
+    Shown,
     Started,
     TextPiece,
     ToolBegun,
@@ -20,7 +21,7 @@ from kinference.shapes.answers import (
 from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.openai_responses.answer import cut, ended, envelope, response_id_of, usage_of
-from kinference.shapes.openai_responses.items import CallItem, Item, ReasoningItem, RefusalItem, TextItem
+from kinference.shapes.openai_responses.items import CallItem, ImageItem, Item, ReasoningItem, RefusalItem, TextItem
 from kinference.shapes.sequence import Sequencer
 
 
@@ -88,6 +89,8 @@ class ResponsesStreamEmitter:
                 return self._sealed(Reasoning("", piece.signature, piece.issuer))
             case Sealed():
                 return self._close() + self._opened(ReasoningItem(self._suffix())) + self._sealed(piece)
+            case Shown():
+                return self._close() + self._opened(ImageItem(self._suffix(), piece.image)) + self._close()
             case Cited() if type(self._open) is TextItem:
                 return self._events_of(self._open.cited(piece.citation, self._said))
             case Started():

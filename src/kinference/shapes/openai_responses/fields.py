@@ -86,6 +86,18 @@ FIELDS: Final[Fields] = {
         **_MARK,
     },
     "web_search_call": {**_ITEM, "type": Concept.EARLIER_SEARCHES, "action": _IGNORED},
+    "image_generation_call": {
+        **_ITEM,
+        "result": Concept.EARLIER_IMAGES,
+        **dict.fromkeys(("action", "background", "error", "output_format", "quality", "size"), _IGNORED),
+        **dict.fromkeys(("revised_prompt", "svg_usage"), _IGNORED),
+    },
+    "image_generation": {
+        "type": Concept.MADE_IMAGES,
+        **dict.fromkeys(("action", "background", "complexity", "frame_count", "frame_duration_ms"), _DROPPED),
+        **dict.fromkeys(("input_fidelity", "input_image_mask", "model", "moderation"), _DROPPED),
+        **dict.fromkeys(("output_compression", "output_format", "partial_images", "quality", "size", "svg"), _DROPPED),
+    },
     "web_search": {
         "type": Concept.WEB_SEARCH,
         "filters": Concept.WEB_SEARCH,

@@ -6,9 +6,10 @@ from typing import Final, Protocol, TypeAlias
 from msgspec.structs import replace
 
 from kinference.shapes.citations import Citation, to_responses
-from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
+from kinference.shapes.ir import Image, Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import Logprobs
+from kinference.shapes.made_images import to_responses as to_responses_image
 from kinference.shapes.openai_responses.answer import call_item, message_item, reasoning_item, text_part
 
 Events: TypeAlias = list[tuple[str, Json]]
@@ -140,6 +141,27 @@ class CallItem:
 
     def whole(self) -> Json:
         return call_item(self._id, self._call)
+
+
+class ImageItem:
+    """An image that was made."""
+
+    def __init__(self, suffix: str, image: Image) -> None:
+        self._id = f"ig_{suffix}"
+        self._image = image
+
+    def begun(self) -> Events:
+        return [(_ADDED, {"item": to_responses_image(self._id, None)})]
+
+    def grown(self, text: str) -> Events:  # noqa: ARG002 - it comes whole
+        return []
+
+    def done(self) -> Events:
+        completed = ("response.image_generation_call.completed", {"item_id": self._id})
+        return [completed, (_DONE, {"item": self.whole()})]
+
+    def whole(self) -> Json:
+        return to_responses_image(self._id, self._image)
 
 
 class ReasoningItem:

@@ -16,6 +16,7 @@ from kinference.shapes.answers import (
     ReasoningEnd,
     ReasoningPiece,
     RefusalPiece,
+    Shown,
     Started,
     TextPiece,
     ToolBegun,
@@ -26,6 +27,7 @@ from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json, Sealed
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.logprobs import Logprobs, of_openai
+from kinference.shapes.made_images import CALL, of_responses
 from kinference.shapes.openai_chat.answer import counts_of, key_in, text_in
 from kinference.shapes.openai_responses.answer import BETWEEN_PARTS, finish_of
 from kinference.shapes.scan import BadBody
@@ -175,6 +177,8 @@ class ResponsesStreamParser:
                 annotations = part.get("annotations")
                 if isinstance(annotations, list) and not self._cited[_Part(index, "output_text", at)]:
                     yield from self._rests(_Part(index, "output_text", at), annotations)
+        elif kind == CALL:
+            yield from map(Shown, of_responses(item))
         elif kind == "reasoning":
             for name, place in zip(_THOUGHTS, ("summary", "content"), strict=True):
                 for at, part in enumerate(_parts(item, place)):

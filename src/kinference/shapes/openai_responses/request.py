@@ -26,6 +26,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import bool_of, count_of, list_of, number_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
+from kinference.shapes.made_images import TOOL, is_maker, made
 from kinference.shapes.openai_responses.fields import DEFAULTS, FIELDS
 from kinference.shapes.openai_responses.settings import format_of, thinking_of, tool_choice_of, tools_of, verbosity_of
 from kinference.shapes.scan import BadBody
@@ -47,11 +48,14 @@ def parse_request(body: Json) -> Request:
     tools = tools_of(body.get("tools"))
     search = of_responses(list_of(body.get("tools"), "tools"), FIELDS)
     check_choice(search, is_demanded=body.get("tool_choice") == "required" and not tools)
+    makers = [tool for tool in list_of(body.get("tools"), "tools") if is_maker(tool)]
+    details = [name for tool in makers if isinstance(tool, dict) for name in extras(tool, FIELDS, TOOL, {})]
     return Request(
         model=string_of(body.get("model"), "model"),
         system=(*((Text(instructions),) if instructions else ()), *said),
         turns=tuple(turns[leading:]),
         tools=tools,
+        wants_images=bool(makers),
         web_search=search,
         tool_choice=tool_choice_of(body.get("tool_choice")) if tools else None,
         parallel_tools=bool_of(body.get("parallel_tool_calls"), "parallel_tool_calls"),
@@ -66,7 +70,7 @@ def parse_request(body: Json) -> Request:
         cache_key=string_of(body.get("prompt_cache_key"), "prompt_cache_key"),
         verbosity=verbosity_of(body.get("text")),
         logprobs=_logprobs(body),
-        extras=tuple(extras(body, FIELDS, "", DEFAULTS)),
+        extras=(*extras(body, FIELDS, "", DEFAULTS), *details),
     )
 
 
@@ -110,6 +114,8 @@ def _turn(item: Json, where: str) -> Turn:
         case "function_call_output" | "custom_tool_call_output":
             call = string_of(item.get("call_id"), f"{where}.call_id")
             return Turn(Role.USER, (ToolResult(call, _content(item.get("output"), where)),))
+        case "image_generation_call" if item.get("result"):
+            return Turn(Role.ASSISTANT, (made(string_of(item["result"], f"{where}.result")),))
         case "web_search_call":
             return Turn(Role.ASSISTANT, (Searched(),))
         case "reasoning":

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from kinference.shapes.ir import Format, FormatKind, Json, Thinking, Tool, ToolChoice, ToolMode
 from kinference.shapes.json_text import bool_of, list_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
+from kinference.shapes.made_images import is_maker
 from kinference.shapes.openai_chat.settings import MODES, allowed, effort_of, grammar_of, named, schema_format
 from kinference.shapes.scan import BadBody
 from kinference.shapes.web_search import is_search
@@ -21,7 +22,7 @@ def _tools(tools: Sequence[object]) -> Iterator[Tool]:
     for at, value in enumerate(tools):
         where = f"tools[{at}]"
         tool = object_of(value, where)
-        if is_search(tool):
+        if is_search(tool) or is_maker(tool):
             continue
         if tool.get("type") not in ("function", "custom"):
             raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")

@@ -31,7 +31,7 @@ def test_settings_in_either_case() -> None:
 def test_what_is_lost_is_named_with_its_place() -> None:
     request = parse(HI, safetySettings=[{"x": 1}], generationConfig={"routingConfig": {"a": 1}, "candidateCount": 1})
     assert request.extras == ("safetySettings", "generationConfig.routingConfig")
-    for members in ({"cachedContent": "c"}, {"generationConfig": {"responseModalities": ["IMAGE"]}}):
+    for members in ({"cachedContent": "c"}, {"generationConfig": {"responseModalities": ["AUDIO"]}}):
         with pytest.raises(Untranslatable):
             parse(HI, **members)
 

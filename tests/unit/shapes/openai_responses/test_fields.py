@@ -6,7 +6,8 @@ import pytest
 from openai.types import responses as sdk
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
 from openai.types.responses.response_format_text_json_schema_config_param import ResponseFormatTextJSONSchemaConfigParam
-from openai.types.responses.response_input_item_param import FunctionCallOutput, Message
+from openai.types.responses.response_input_item_param import FunctionCallOutput, ImageGenerationCall, Message
+from openai.types.responses.tool_param import ImageGeneration
 from openai.types.shared_params.reasoning import Reasoning
 
 from kinference.shapes.lost import Untranslatable
@@ -30,6 +31,8 @@ TYPES: dict[str, list[Any]] = {
     "function": [sdk.FunctionToolParam],
     "custom": [sdk.CustomToolParam],
     "web_search_call": [sdk.ResponseFunctionWebSearchParam],
+    "image_generation_call": [ImageGenerationCall],
+    "image_generation": [ImageGeneration],
     "web_search": [sdk.WebSearchToolParam, sdk.WebSearchPreviewToolParam],
     "tool_choice": [sdk.ToolChoiceFunctionParam, sdk.ToolChoiceAllowedParam, sdk.ToolChoiceCustomParam],
     "text": [sdk.ResponseTextConfigParam],
