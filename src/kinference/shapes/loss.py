@@ -47,8 +47,8 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
 
     Raises Untranslatable where something would change the meaning, and under STRICT for any loss.
     """
-    if target is not Api.GEMINI and Image in kinds_of(request.turns):
-        request = msgspec.structs.replace(request, turns=tuple(shown_by_user(request.turns)))
+    kinds = kinds_of(request.turns)
+    request = _where_shown(request, target, kinds)
     losses = [Lost("dropped", field) for field in request.extras]
     asked = dict.fromkeys(uses(request, target))
     for concept in asked:
@@ -77,13 +77,20 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     if Concept.CACHE_MARKS in asked and target in CLAUDE_APIS:
         request, had = last_marks(request)
         losses += [Lost("clamped", name_of(Concept.CACHE_MARKS, fields), f"{had}->{MARKS_MAX}")] * (had > MARKS_MAX)
-    if kinds_of(request.turns) & {ToolCall, ToolResult} and (mended := list(orphans(request.turns))):
+    if kinds & {ToolCall, ToolResult} and (mended := list(orphans(request.turns))):
         losses += (Lost("mended", "messages", safe(call)) for call in mended)
         if target not in ALTERNATING:  # those that do have it done with the rest
             request = msgspec.structs.replace(request, turns=tuple(answered(request.turns)))
     if losses and loss is Loss.STRICT:
         raise Untranslatable(f"{losses[0].place}: would be {losses[0].how} by a destination of API {target.value}")
     return _without_foreign_thoughts(request, target), (*losses, *told)
+
+
+def _where_shown(request: Request, target: Api, kinds: set[type[Block]]) -> Request:
+    """Images that the assistant made in the user's turns, where the target lets the assistant show none."""
+    if target is Api.GEMINI or Image not in kinds:
+        return request
+    return msgspec.structs.replace(request, turns=tuple(shown_by_user(request.turns)))
 
 
 def _without_foreign_thoughts(request: Request, target: Api) -> Request:
