@@ -14,6 +14,8 @@ from kinference.wire.tls import ServerTls
 _LAST_WORDS: Seconds = 1.0
 """How long a client may take to fetch what was written before its connection is broken off."""
 
+_LAST_CALL_POLL: Seconds = 0.05
+
 _CANCEL_AGAIN: Seconds = 1.0
 """How long a cancelled handler may take to clean up. One that goes on may have lost its cancellation to something that
 ended at the same moment, and is asked again."""
@@ -67,8 +69,13 @@ class OwnHttpServer:
         for connection in tuple(site.connections):
             connection.end_if_idle()
         end = site.loop.time() + timeout
-        while site.handlers and (left := end - site.loop.time()) > 0:  # what was on its way is still taken
-            await asyncio.wait(site.handlers, timeout=left)
+        while (left := end - site.loop.time()) > 0:  # what was on its way is still taken
+            if site.handlers:
+                await asyncio.wait(site.handlers, timeout=left)
+            elif any(connection.may_ask_again for connection in site.connections):
+                await asyncio.sleep(min(left, _LAST_CALL_POLL))
+            else:
+                break
         await self.close()
 
     async def close(self) -> None:

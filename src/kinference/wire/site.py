@@ -21,6 +21,11 @@ _log = logging.getLogger(__name__)
 class Guest(Protocol):
     """One connection, to its server."""
 
+    @property
+    def may_ask_again(self) -> bool:
+        """Whether it is kept for a request that its client may have sent before it could know of the end."""
+        ...
+
     def end_if_idle(self) -> None:
         """Close, unless a request is under way: then with its answer."""
         ...

@@ -27,6 +27,8 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _LINGER: Seconds = 2.0
 """How long a client may go on sending after an answer that ends the connection: closing on unread bytes would reset it,
 and the answer might be lost."""
+_LAST_CALL: Seconds = 1.0
+"""How long a draining server waits for one more request of a client that was not told of the end by its last answer."""
 _FIRST_PROBE: Seconds = 0.02
 _PROBES_MAX = 8
 _AHEAD_MAX = 64 * 1024
@@ -58,6 +60,7 @@ class Connection(asyncio.Protocol):
         self._is_holding = False
         self.is_congested = False
         self.is_lost = False
+        self.may_ask_again = False
         self.peer = ""
         self.deadline = NEVER
 
@@ -192,7 +195,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, head: RequestHead) -> None:
         site, began = self._site, self._first_byte_at
-        self.deadline = NEVER
+        self.deadline, self.may_ask_again = NEVER, False
         self._exchange = exchange = Http1Exchange(self, head, site.clock.now() if began is None else began)
         self._handler = site.begin(exchange)
 
@@ -273,10 +276,16 @@ class Connection(asyncio.Protocol):
 
     def _rest(self) -> None:
         """No request is under way."""
-        if self._is_half_closed or self._site.is_draining:
+        if self._is_half_closed:
             self._end()
+        elif self._site.is_draining:  # the head of this answer was sent before, so that it could not tell of the end
+            self._give_last_call()
         else:
             self._site.deadlines.give(self, self._site.options.keepalive)
+
+    def _give_last_call(self) -> None:
+        self.may_ask_again = True
+        self._site.deadlines.give(self, _LAST_CALL)
 
     def reset(self) -> None:
         """Break the connection off. Where its end is the end of the answer, only a reset tells the two apart."""
@@ -295,9 +304,13 @@ class Connection(asyncio.Protocol):
     # --- the end ---------------------------------------------------------------------------------
 
     def end_if_idle(self) -> None:
-        """Close, unless a request is under way."""
-        if self._exchange is None and self._first_byte_at is None:
+        """Close, unless a request is under way, or may be: who has asked before may just have asked again."""
+        if self._exchange is not None or self._first_byte_at is not None:
+            return
+        if self._handler is None:
             self._end()
+        else:
+            self._give_last_call()
 
     def close(self) -> None:
         """Close when what was written has left, whatever is under way."""

@@ -160,6 +160,11 @@ class Http2Ingress(Http2Session[HttpHead]):
 
     # --- the end (Guest) -------------------------------------------------------------------------
 
+    @property
+    def may_ask_again(self) -> bool:
+        """HTTP/2 tells of the end at any time."""
+        return False
+
     def end_if_idle(self) -> None:
         """Announce the end; close when the last answer is complete."""
         self._is_last = True
