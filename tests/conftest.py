@@ -1,5 +1,8 @@
 """What holds for every test."""
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -15,6 +18,13 @@ settings.load_profile("untimed")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--resets", type=int, default=500, help="how many calls the tests of resets break off, each")
+
+
+@pytest.fixture(autouse=True)
+def own_garbage() -> Iterator[None]:
+    """Find what a test has left open while it is this test's: a later collection would blame whichever runs then."""
+    yield
+    gc.collect(1)
 
 
 @pytest.fixture
