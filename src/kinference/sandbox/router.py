@@ -10,11 +10,13 @@ import msgspec
 
 from kinference.errors import ClientGone, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ports import Headers, Upstream, UpstreamAnswer
+from kinference.sandbox.authority import HOST
 from kinference.sandbox.mock import mock_answer
 from kinference.sandbox.outbound import outbound
 from kinference.sandbox.patterns import Pattern, pattern_of
 from kinference.sandbox.routes import RouteTable, SandboxRoute
 from kinference.wire.exchange import Exchange, header, respond
+from kinference.wire.strangers import OwnNames, is_of_a_strange_page
 
 BODY_BYTES_MAX = 32 * 1024 * 1024
 ANSWER_BYTES_MAX = 32 * 1024 * 1024
@@ -39,12 +41,12 @@ class SandboxRouter:
     """The handler of every request, whichever way it came in."""
 
     def __init__(self, table: RouteTable, upstream: Upstream) -> None:
-        self._table, self._upstream = table, upstream
+        self._table, self._upstream, self._names = table, upstream, OwnNames([HOST])
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
         pattern = pattern_of(exchange.method, exchange.path)
-        if pattern is None:
+        if pattern is None or is_of_a_strange_page(exchange.headers, self._names):
             refusal = msgspec.json.encode({"error": "connection not allowed by policy"})
             await respond(exchange, 403, refusal, _JSON, (b"connection", b"close"))
         elif self._table.is_empty:

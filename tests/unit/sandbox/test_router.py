@@ -65,6 +65,13 @@ async def test_fact46_what_is_no_inference_is_not_allowed() -> None:
     assert await refusal(Upstream(), "/v1/files") == (403, "connection not allowed by policy")
 
 
+@pytest.mark.parametrize(("origin", "status"), [(b"http://evil.test", 403), (b"https://inference.local", 200)])
+async def test_a_web_page_from_elsewhere_has_no_use_of_it(origin: bytes, status: int) -> None:
+    exchange = Asked("POST", CHAT, (b"{}",), ((b"origin", origin),))
+    await SandboxRouter(RouteTable((ROUTE,)), Upstream(b"{}")).handle(exchange)
+    assert exchange.status == status
+
+
 async def test_fact47_what_is_not_allowed_ends_the_connection() -> None:
     assert (await ask(Upstream(), "/v1/files")).answered[b"connection"] == b"close"
     assert b"connection" not in (await ask(Upstream(b"{}"))).answered
