@@ -45,6 +45,10 @@ class UpstreamUnreachable(KinferenceError):
     """No connection to the destination, or it closed before the first byte of an answer: nothing was served."""
 
 
+class NoConnectionLeft(UpstreamUnreachable):
+    """This process or machine can open no further connection, which is no fault of the destination's."""
+
+
 class UpstreamTimeout(KinferenceError):
     """The destination accepted the request and then stayed silent longer than it may."""
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kinference.core.fleet import EndpointSpec, Fleet
+from kinference.errors import NoConnectionLeft
 from kinference.fleet.fetch import FETCH_FAULTS, Page, PageLimits, fetch
 from kinference.fleet.model_list import MODELS_MAX, ModelList, read_model_list
 from kinference.fleet.notice import Notice
@@ -49,7 +50,10 @@ class Probe:
 
     async def step(self) -> None:
         """One probe. A model list is read before its endpoint becomes ready, so that a ready one has its models."""
-        fault = await self._health_fault()
+        try:
+            fault = await self._health_fault()
+        except NoConnectionLeft:
+            return  # nothing was learned of it
         if fault:
             self._readiness.failed()
         else:
@@ -64,11 +68,15 @@ class Probe:
             self._health_notice.problem(f"is not ready: {fault}")
 
     async def _health_fault(self) -> str:
-        """What is wrong, "" when nothing is. An engine without a health page is judged by its model list."""
+        """What is wrong, "" when nothing is. An engine without a health page is judged by its model list. Raises
+        NoConnectionLeft.
+        """
         try:
             path, page = _HEALTH, await self._fetch(_HEALTH)
             if page.status in _NO_SUCH_PAGE:
                 path, page = _MODELS, await self._fetch(_MODELS)
+        except NoConnectionLeft:
+            raise
         except FETCH_FAULTS as error:
             return str(error)
         return "" if page.status == _OK else f"{path} answered {page.status}"

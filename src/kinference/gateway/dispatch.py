@@ -13,6 +13,7 @@ import msgspec
 
 from kinference.errors import (
     KinferenceError,
+    NoConnectionLeft,
     UpstreamCut,
     UpstreamTimeout,
     UpstreamUnreachable,
@@ -310,6 +311,10 @@ class Dispatch:
 
     def _no_answer(self, error: KinferenceError, ticket: Ticket, waited: Seconds) -> _Failure:
         _log.warning("%s: %s", self._record.request_id, error)
+        if isinstance(error, NoConnectionLeft):
+            ticket.abort(AbortReason.NOT_DISPATCHED, "no further connection can be opened")
+            told = Refusal(errors.OVERLOADED, "the gateway can open no further connection at the moment")
+            return self._failure("no_connection_left", told, is_final=True)
         if isinstance(error, UpstreamTimeout):
             ticket.began(waited, _SLOW_STATUS)
             ticket.abort(AbortReason.UNSPECIFIED, "the destination stayed silent")

@@ -59,6 +59,7 @@ OF_ERROR: Mapping[type[errors.KinferenceError], Fault] = {
     errors.ClientGone: Fault(499, "server_error", "client_closed"),  # for the log: nobody is there to read it
     errors.PickerUnreachable: OVERLOADED,
     errors.UpstreamUnreachable: UPSTREAM_BROKEN,
+    errors.NoConnectionLeft: OVERLOADED,
     errors.UpstreamTimeout: UPSTREAM_SLOW,
     errors.UpstreamCut: UPSTREAM_BROKEN,
     errors.ConfigError: INTERNAL,

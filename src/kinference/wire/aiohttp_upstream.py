@@ -13,9 +13,10 @@ from aiohttp.http import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
 
-from kinference.errors import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
+from kinference.errors import NoConnectionLeft, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ids import Seconds
 from kinference.ports import Headers, Upstream, UpstreamAnswer, UpstreamRequest
+from kinference.wire.connections import EXHAUSTED
 
 _IDLE_MAX: Seconds = 4.0
 """Below the 5 s after which common engines close an idle connection: reusing one as it closes costs a retry."""
@@ -166,6 +167,8 @@ async def _send(session: aiohttp.ClientSession, request: UpstreamRequest, attemp
     except aiohttp.ClientConnectorDNSError:
         raise UpstreamUnreachable(f"{origin} has no known address") from None
     except OSError as error:
+        if error.errno in EXHAUSTED:
+            raise NoConnectionLeft(f"no connection to {origin} can be opened: {_why(error)}") from None
         raise UpstreamUnreachable(f"{origin} is unreachable: {_why(error)}") from None
     except (aiohttp.InvalidURL, ValueError):
         raise UpstreamUnreachable(f"{origin} is not a usable address") from None

@@ -1,12 +1,15 @@
 """The connections of one port, bounded in all and for each peer, so that no peer takes the whole port."""
 
 import asyncio
+import errno
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Generic, TypeVar
 
+EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""What the system says when one more connection is too many, whoever it is to."""
 NETWORK_BITS = 64
 """Of an IPv6 address, which its holder cannot choose."""
 

@@ -1,13 +1,15 @@
 """The HTTP client carriers, against raw peers that behave and misbehave on purpose: one behaviour, whichever asks."""
 
 import asyncio
+import os
+import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
-from kinference.errors import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
+from kinference.errors import NoConnectionLeft, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ports import Upstream, UpstreamRequest, UpstreamTimeouts
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -274,6 +276,19 @@ async def test_a_refused_connection_is_unreachable_and_the_message_names_the_ori
         await upstream.send(request)
     assert str(caught.value) == f"{told.origin} is unreachable: connection refused"
     assert caught.value.__cause__ is None
+
+
+async def test_a_process_without_a_descriptor_left_says_so_and_blames_nobody(upstream: Upstream) -> None:
+    async with peer(answering(OK)) as told:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        next_one = os.dup(0)
+        os.close(next_one)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (next_one, hard))
+        try:
+            with pytest.raises(NoConnectionLeft, match=f"no connection to {told.origin} can be opened"):
+                await upstream.send(get(told))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def test_a_name_without_an_address_is_unreachable(upstream: Upstream) -> None:

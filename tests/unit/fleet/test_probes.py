@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from kinference.core.fleet import EndpointSpec, Fleet
-from kinference.errors import UpstreamTimeout, UpstreamUnreachable
+from kinference.errors import NoConnectionLeft, UpstreamTimeout, UpstreamUnreachable
 from kinference.fleet.model_list import MODELS_MAX
 from kinference.fleet.options import WatchOptions
 from kinference.fleet.probes import Probe, Readiness
@@ -76,6 +76,14 @@ async def test_one_failed_probe_is_forgiven_and_the_second_is_not() -> None:
     assert await case.probe_times(3) == [True, False, False]
     case.upstream.engine(health=FakeAnswer(200))
     assert await case.probe_times(1) == [True]
+
+
+async def test_a_probe_that_we_had_no_descriptor_for_says_nothing_of_the_endpoint() -> None:
+    case = Case()
+    case.upstream.engine(health=FakeAnswer(200), models=models("m"))
+    assert await case.probe_times(1) == [True]
+    case.upstream.engine(health=NoConnectionLeft("too many open files"))
+    assert await case.probe_times(5) == [True] * 5
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])

@@ -8,6 +8,7 @@ from kinference.errors import (
     ClientGone,
     Draining,
     KinferenceError,
+    NoConnectionLeft,
     RetryLater,
     UpstreamCut,
     UpstreamTimeout,
@@ -155,6 +156,15 @@ async def test_the_picker_learns_how_a_destination_failed(
     assert not isinstance(await Run(world).outcome(), Delivery)
     assert [report.upstream_status for report in world.picker.first] == [status]
     assert world.picker.aborted == [(ResponseId(1), reason)]
+
+
+async def test_a_connection_that_we_cannot_open_is_no_destinations_fault() -> None:
+    world = World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(NoConnectionLeft("too many open files")))
+    refusal = await Run(world).refusal()
+    assert (refusal.fault.status, refusal.fault.retriable) == (503, True)
+    assert world.picker.first == []
+    assert world.picker.aborted == [(ResponseId(1), AbortReason.NOT_DISPATCHED)]
+    assert len(world.upstream.requests) == 1
 
 
 async def test_a_failed_answers_connection_is_given_back() -> None:

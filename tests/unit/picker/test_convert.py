@@ -13,6 +13,7 @@ NOT_THE_PICKERS = {
     "KinferenceError",
     "ConfigError",
     "UpstreamUnreachable",
+    "NoConnectionLeft",
     "UpstreamTimeout",
     "UpstreamCut",
     "PickerUnreachable",

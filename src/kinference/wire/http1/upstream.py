@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from kinference.errors import UpstreamUnreachable
+from kinference.errors import NoConnectionLeft, UpstreamUnreachable
 from kinference.ports import Headers, Sink, Upstream, UpstreamAnswer, UpstreamRequest
+from kinference.wire.connections import EXHAUSTED
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.http1.link import Link
 from kinference.wire.http1.pool import Pool
@@ -87,6 +88,8 @@ class Http1Upstream(Upstream):
         except socket.gaierror:
             raise UpstreamUnreachable(f"{origin} has no known address") from None
         except OSError as error:
+            if error.errno in EXHAUSTED:
+                raise NoConnectionLeft(f"no connection to {origin} can be opened: {_why(error)}") from None
             raise UpstreamUnreachable(f"{origin} is unreachable: {_why(error)}") from None
         except ValueError:
             raise UpstreamUnreachable(f"{origin} is not a usable address") from None
