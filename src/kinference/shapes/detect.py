@@ -12,7 +12,7 @@ import msgspec
 from kinference.shapes.fields import ABSENT, Body, Members, given, present, string, struct
 from kinference.shapes.needs import needs_of
 from kinference.shapes.payloads import digested
-from kinference.shapes.scan import BadBody, check_depth, check_utf8, decode
+from kinference.shapes.scan import BadBody, check_depth, check_utf8, decode, has
 from kinference.vocabulary import Api, Need, StreamUsage
 
 MODEL_CHARS_MAX: Final = 512
@@ -144,7 +144,7 @@ def streams_by_path(path: str) -> bool:
 
 def stream_usage(api: Api, body: bytes) -> StreamUsage:
     """What a body of an API says of the usage of its stream, and nothing else about it. Raises BadBody."""
-    if api not in _STREAMS_USAGE_ON_REQUEST or b'"stream"' not in body:
+    if api not in _STREAMS_USAGE_ON_REQUEST or not has(body, b'"stream"'):
         return StreamUsage.SETTLED
     fields = decode(_STREAMING, body)
     return _usage(api, bool(fields.stream), fields.stream_options)
@@ -250,7 +250,7 @@ def _inside(name: str, text: memoryview) -> bytes:
 def _steady(value: msgspec.Raw) -> bytes:
     """The bytes without cache breakpoints: clients move them each turn, and no engine sees them in its prompt."""
     text = bytes(value)
-    return _CACHE_CONTROL.sub(b"", text) if b'"cache_control"' in text else text
+    return _CACHE_CONTROL.sub(b"", text) if has(text, b'"cache_control"') else text
 
 
 # --- the rest -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from kinference.shapes.patch import splice, without_member
-from kinference.shapes.scan import Member, decode, members
+from kinference.shapes.scan import Member, decode, has, members
 from kinference.shapes.seals import MARK, NO_SIGNATURE
 from kinference.vocabulary import Api
 
@@ -46,15 +46,15 @@ def without_foreign_thoughts(body: bytes, api: Api, *, at_provider: bool) -> byt
     if not at_provider and api is Api.OPENAI_CHAT:  # engines pass over what they do not know
         return body
     match api:
-        case Api.ANTHROPIC_MESSAGES if _THINKS in body or _MARK in body:
-            is_unsigned = at_provider and _THINKS in body and _UNSIGNED.search(body) is not None
-            if is_unsigned or _MARK in body:
+        case Api.ANTHROPIC_MESSAGES if has(body, _THINKS) or has(body, _MARK):
+            is_unsigned = at_provider and has(body, _THINKS) and _UNSIGNED.search(body) is not None
+            if is_unsigned or has(body, _MARK):
                 return _within(body, "messages", lambda message: _kept_message(message, at_provider=at_provider))
-        case Api.OPENAI_RESPONSES if _MARK in body:
+        case Api.OPENAI_RESPONSES if has(body, _MARK):
             return _within(body, "input", _kept_item)
-        case Api.OPENAI_CHAT if _MARK in body:
+        case Api.OPENAI_CHAT if has(body, _MARK):
             return _within(body, "messages", _kept_turn)
-        case Api.GEMINI if _IN_BASE64 in body:
+        case Api.GEMINI if has(body, _IN_BASE64):
             return _GEMINIS.sub(rb'\1"%b"' % NO_SIGNATURE.encode(), body)
     return body
 

@@ -9,6 +9,8 @@ from typing import Final
 
 from xxhash import xxh3_128_hexdigest
 
+from kinference.shapes.scan import has
+
 STAND_IN_BYTES: Final = 4_096
 """What one counts as: at four bytes a token, what models commonly make of a picture."""
 _SHORT: Final = 256
@@ -21,7 +23,9 @@ _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 def digested(text: bytes) -> bytes:
     """The same JSON with a stand-in for each long payload, equal for equal ones; what a client says is left alone."""
-    if b"[" not in text or b'"data' not in text:  # as most are: they stand in lists of parts, by that word all of them
+    if b"[" not in text or not has(
+        text, b'"data'
+    ):  # as most are: they stand in lists of parts, by that word all of them
         return text
     pieces: list[bytes] = []
     kept = 0

@@ -15,11 +15,17 @@ from kinference.shapes.scan import (
     check_depth,
     check_utf8,
     decode,
+    has,
     members,
     mend_surrogates,
 )
 
 ANY = msgspec.json.Decoder(msgspec.Raw)
+
+
+def test_a_mark_is_found_wherever_it_stands() -> None:
+    assert all(has(text, b"mark") for text in (b"mark", b"xx mark", b"mark xx", b"mmark", b"markk"))
+    assert not any(has(text, b"mark") for text in (b"", b"mar", b"Mark", b"mar k"))
 
 
 def nested(depth: int, filler: str = "") -> bytes:
