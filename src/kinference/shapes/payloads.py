@@ -23,10 +23,8 @@ _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 def digested(text: bytes) -> bytes:
     """The same JSON with a stand-in for each long payload, equal for equal ones; what a client says is left alone."""
-    if b"[" not in text or not has(
-        text, b'"data'
-    ):  # as most are: they stand in lists of parts, by that word all of them
-        return text
+    if b"[" not in text or not has(text, b'"data'):
+        return text  # as most are: payloads stand in lists of parts, by that word all of them
     pieces: list[bytes] = []
     kept = 0
     found = _PAYLOAD.search(text)
