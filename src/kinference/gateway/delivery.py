@@ -128,9 +128,10 @@ class Deliverer(msgspec.Struct, frozen=True):
             delivery.ticket.abort(AbortReason.NOT_DISPATCHED, "answered without running the prompt")
             return
         record, usage, gaps = self.record, passage.usage() or Usage(), passage.gaps()
-        record.usage_estimated = usage.prompt_tokens is None or usage.completion_tokens is None
-        record.prompt_tokens = _or(usage.prompt_tokens, delivery.body_bytes // BYTES_PER_TOKEN)
-        record.completion_tokens = _or(usage.completion_tokens, passage.estimated_tokens())
+        prompt, completion = usage.prompt_tokens, usage.completion_tokens
+        record.usage_estimated = prompt is None or completion is None
+        record.prompt_tokens = delivery.body_bytes // BYTES_PER_TOKEN if prompt is None else prompt
+        record.completion_tokens = passage.estimated_tokens() if completion is None else completion
         record.cached_tokens = usage.cached_tokens
         report = FinalTokenReport(
             response_id=delivery.ticket.response_id,
@@ -156,10 +157,6 @@ class Deliverer(msgspec.Struct, frozen=True):
     def _frame(self, way_back: WayBack) -> Frame:
         back = way_back.back
         return Frame(self.record.request_id, int(self.outside.clock.wall()), back.wants_usage, back.echo)
-
-
-def _or(counted: int | None, estimate: int) -> int:
-    return estimate if counted is None else counted
 
 
 def _translated_head(way_back: WayBack) -> Headers:

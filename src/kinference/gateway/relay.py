@@ -31,6 +31,8 @@ class Pipe(msgspec.Struct, frozen=True):
 class Relay(Sink):
     """One answer's relay, from after its head to its end. `end` is true at any moment, also after a cancellation."""
 
+    end = End.CLIENT_CLOSED
+
     def __init__(self, pipe: Pipe, on_first_byte: Callable[[Seconds], None]) -> None:
         self._answer, self._keep_alive = pipe.answer, pipe.keep_alive
         self._exchange, self._passage, self._clock = pipe.exchange, pipe.passage, pipe.clock
@@ -43,7 +45,6 @@ class Relay(Sink):
         self._silence: asyncio.TimerHandle | None = None
         self._quiet_since = self._clock.now()
         self.first_byte_at: Seconds | None = None
-        self.end = End.CLIENT_CLOSED
 
     async def run(self) -> None:
         """Relay to the end, whatever the end is. Raises nothing but its own cancellation."""
@@ -56,7 +57,7 @@ class Relay(Sink):
         finally:
             if self._silence is not None:
                 self._silence.cancel()
-            if self.end is End.CLIENT_CLOSED and self._has_all:
+            if self._has_all and self.end is End.CLIENT_CLOSED:
                 self.end = self._good_end()
 
     async def _pump(self) -> End:
