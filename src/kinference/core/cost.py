@@ -94,10 +94,10 @@ class QueueWait:
     def column(self, case: Case) -> Sequence[Milliseconds]:
         waits = list(map(mul, case.slopes, case.ahead))
         if self.begun:
-            now = case.now
-            for place, (load, slope) in enumerate(zip(case.loads, case.slopes, strict=True)):
-                if load.prompts:
-                    left = waits[place] - load.done_ms(slope, now)
+            now, slopes = case.now, case.slopes
+            for place, load in enumerate(case.loads):
+                if load.first_prompt:
+                    left = waits[place] - load.done_ms(slopes[place], now)
                     waits[place] = left if left > 0.0 else 0.0
         return waits if self.share == 1.0 else [self.share * wait for wait in waits]
 

@@ -82,7 +82,8 @@ class Load:
     @property
     def believed(self) -> int:
         """Requests of ours that are there as far as the engine's word goes."""
-        return max(0, self.requests - self.doubted)
+        believed = self.requests - self.doubted
+        return believed if believed > 0 else 0
 
     def left_of(self, ahead_tokens: float, ms_per_token: float, now: Seconds) -> float:
         """What is left to compute of so many prompt tokens ahead, ours among them."""
@@ -228,11 +229,12 @@ class Ledger:
 
     def release(self, number: ReservationId, now: Seconds) -> bool:
         """Give everything back. False when that has been done."""
-        self.first_token(number, now)
         reservation = self._live.pop(number, None)
         if reservation is None:
             return False
         if reservation.is_counted:
+            if not reservation.first_token_seen:
+                _computed(reservation, number, now)
             _give_back(reservation)
         return True
 

@@ -102,18 +102,15 @@ class Recordings(Generic[Kept]):
     """The last decisions, bounded by their number and by their candidates."""
 
     def __init__(self) -> None:
+        self.is_on = False
+        """Whether anything is kept at all."""
         self._limit = 0
         self._kept: deque[Kept] = deque()
         self._candidates = 0
 
-    @property
-    def is_on(self) -> bool:
-        """Whether anything is kept at all."""
-        return self._limit > 0
-
     def resize(self, limit: int) -> None:
         """Keep so many from now on; 0 keeps none."""
-        self._limit = limit
+        self._limit, self.is_on = limit, limit > 0
         self._shrink()
 
     def keep(self, recording: Kept) -> None:

@@ -29,6 +29,8 @@ class Prompt(EntityLeaf):
     blocks: dict[str, list[int]] = {}  # noqa: RUF012 - msgspec gives each its own
     depths: dict[str, dict[int, int]] = {}  # noqa: RUF012 - msgspec gives each its own
     truncated: bool = False
+    key: int = 0
+    """Equal for prompts with an equal head, 0 for one too short to tell."""
 
 
 class Weighing(FrozenRecord, frozen=True):
@@ -67,6 +69,7 @@ def look_up(request: Request, group: Group, index: PrefixIndex, known: Prompt | 
             found.truncated = known.truncated
         found.blocks[model] = blocks
         found.depths[model] = index.match(blocks, mask)
+        found.key = found.key or (blocks[0] if blocks else 0)
     return found
 
 
@@ -155,22 +158,17 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
         fitting=_fitting(group, uncached, output_tokens, now) if is_tight else range(len(uncached)),
         now=now,
         turn=next(group.turns),
-        key=_key(prompt),
+        key=prompt.key,
         session=xxh3_64_intdigest(request.session.encode("utf-8", "surrogatepass")) if request.session else 0,
     )
 
 
 def _sizes(request: Request, group: Group) -> list[int]:
     """The prompt's tokens at each place, as long as its own model has it."""
-    sizes = {model: traits.prompt_tokens(request.prompt_bytes) for model, traits in group.traits.items()}
-    return [sizes[model] for model in group.models] if len(sizes) > 1 else [*sizes.values()] * len(group.models)
-
-
-def _key(prompt: Prompt) -> int:
-    for blocks in prompt.blocks.values():
-        if blocks:
-            return blocks[0]
-    return 0
+    models, traits = group.models, group.traits
+    if len(traits) == 1:
+        return [traits[models[0]].prompt_tokens(request.prompt_bytes)] * len(models)
+    return [traits[model].prompt_tokens(request.prompt_bytes) for model in models]
 
 
 def _fitting(group: Group, uncached: Sequence[int], output_tokens: int, now: Seconds) -> list[int]:

@@ -34,7 +34,7 @@ class KvCache:
     @property
     def free(self) -> int:
         """Blocks that can be had, by eviction where need be."""
-        return self.capacity - self.used
+        return self.capacity - len(self._users) - self._nameless
 
     @property
     def named(self) -> int:
@@ -63,11 +63,11 @@ class KvCache:
 
     def take(self, count: int) -> list[BlockHash]:
         """Use `count` empty blocks, which must be free; returns the names that were evicted for them."""
-        assert count <= self.free, "the caller asks only for what is free"
-        blank = self.free - len(self._idle)
-        evicted = [self._idle.popitem(last=False)[0] for _ in range(count - blank)]
+        free = self.free
+        assert count <= free, "the caller asks only for what is free"
+        lacking = count - free + len(self._idle)
         self._nameless += count
-        return evicted
+        return [self._idle.popitem(last=False)[0] for _ in range(lacking)] if lacking > 0 else []
 
     def name(self, blocks: Sequence[BlockHash]) -> int:
         """So many of the caller's nameless blocks are full now. Returns how many of the names are new, always the last

@@ -117,7 +117,8 @@ class PrefixIndex:
                         _record(depths, alive ^ held, depth)
                         alive = held
                     depth += 1
-        _record(depths, alive, depth)
+        if alive:
+            _record(depths, alive, depth)
         return depths
 
     def insert(self, slot: int, blocks: list[int]) -> Insertion:

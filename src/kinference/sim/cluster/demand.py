@@ -2,8 +2,9 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import takewhile
+
+from msgspec.structs import replace
 
 from kinference.ids import Seconds
 from kinference.sim.cluster.job import BLOCK_TOKENS, Arrival

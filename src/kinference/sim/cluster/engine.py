@@ -128,7 +128,8 @@ class LeapingEngine:
             if job.computed == job.total:
                 self.prefilling.remove(job)
                 self._end_prompt(job, now, happened)
-        self._end_decodes(now, happened)
+        if self._calendar and self._calendar[0][0] <= self._step:
+            self._end_decodes(now, happened)
         self._begin(now)
         return happened
 
@@ -212,7 +213,7 @@ class LeapingEngine:
         decodes = len(self.decoding)
         budget = self.timing.batched_tokens_max - decodes
         chunks: list[tuple[Job, int]] = []
-        for job in list(self.prefilling):
+        for job in self.prefilling:
             budget -= self._chunk(job, budget, chunks)
         while self.waiting and budget and self.running < self.timing.sequences_max:
             taken = self._admit(self.waiting[0], budget, chunks)
@@ -222,11 +223,11 @@ class LeapingEngine:
         if not (decodes or chunks):
             self.leap = None
             return
-        steps = self._steps(chunks, budget)
+        steps, prefill = self._steps(chunks, budget), 0
         for job, tokens in chunks:
             job.computed += tokens * steps
+            prefill += tokens
             self._name(job)
-        prefill = sum(tokens for _, tokens in chunks)
         context = self.context_tokens + decodes * (steps - 1) / 2
         self.leap = Leap(at, steps, self.timing.step_s(prefill, decodes, int(context)), decodes, chunks)
 
@@ -264,8 +265,8 @@ class LeapingEngine:
 
     def _name(self, job: Job) -> None:
         """Name the blocks that are full now, as far as the prompt has names for them."""
-        blocks = job.arrival.blocks[job.named : job.computed // self.timing.block_tokens]
-        if blocks:
+        full = job.computed // self.timing.block_tokens
+        if full > job.named and (blocks := job.arrival.blocks[job.named : full]):
             self.cache.name(blocks)
             job.named += len(blocks)
             job.nameless -= len(blocks)

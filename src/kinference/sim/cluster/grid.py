@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
+
+from msgspec.structs import replace
 
 from kinference.sim.cluster.demand import at_load
 from kinference.sim.cluster.job import Arrival

@@ -1,6 +1,6 @@
 """A request on its way through the simulated fleet: what was asked, and what became of it."""
 
-from dataclasses import dataclass
+import msgspec
 
 from kinference.ids import ReservationId, Seconds
 from kinference.sim.kv_cache import BlockHash
@@ -10,8 +10,7 @@ BLOCK_TOKENS = 512
 """Prompts share whole blocks of this many tokens; it is what public traces count in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True, gc=False):
     """A request as a workload or a trace has it. `blocks` names the full blocks of its prompt."""
 
     at: Seconds

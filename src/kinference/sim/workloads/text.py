@@ -2,16 +2,16 @@
 
 from bisect import bisect
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate, islice
 from random import Random
+
+import msgspec
 
 from kinference.sim.cluster.job import BLOCK_TOKENS
 from kinference.sim.kv_cache import BlockHash
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True, gc=False):
     """Some tokens, and the names of their full blocks."""
 
     tokens: int = 0
