@@ -217,12 +217,12 @@ class Router:
         now: Seconds,
     ) -> None:
         """The response is complete: give the load back, learn from the counts, correct the prefix index."""
-        sent = self._flights.get(reservation)
-        if sent is not None and sent.served:
-            self._ledger.served(reservation)
-        flight = self._release(reservation, now)
+        flight = self._flights.pop(reservation, None)
         if flight is None:
             return
+        if flight.served:
+            self._ledger.served(reservation)
+        self._ledger.release(reservation, now)
         flight.learn_final(prompt_tokens, completion_tokens, now)
         flight.settle(prompt_tokens, completion_tokens, cached_tokens)
         prompt = flight.learn_cached(cached_tokens)
@@ -237,9 +237,10 @@ class Router:
         """The request died after the decision: give the load back, and take back the optimistic prefix insertion
         where the endpoint never saw the prompt.
         """
-        flight = self._release(reservation, now)
+        flight = self._flights.pop(reservation, None)
         if flight is None:
             return
+        self._ledger.release(reservation, now)
         flight.settle_unreported(reason)
         if reason in NEVER_SEEN:
             self._take_back(flight)
@@ -352,9 +353,6 @@ class Router:
     def _take_back(self, flight: Flight) -> None:
         if flight.insertion is not None:
             self._index.rollback(flight.insertion)
-
-    def _release(self, reservation: ReservationId, now: Seconds) -> Flight | None:
-        return self._flights.pop(reservation, None) if self._ledger.release(reservation, now) else None
 
 
 def _computed_tokens(load: Load, rates: Rates, ahead: float, now: Seconds) -> float:

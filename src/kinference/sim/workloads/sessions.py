@@ -57,14 +57,14 @@ def _sessions(rng: Random, requests: int, rate: float, habits: Habits, names: It
     arrivals: list[Arrival] = []
     begins_at, ends_at = -habits.turns * habits.pause_s, 1.5 * requests / rate
     while begins_at < ends_at:
-        turns = _turns(rng, begins_at, habits, rng.choice(heads), names)
-        arrivals += [turn for turn in turns if turn.at >= 0.0]
+        arrivals += _turns(rng, begins_at, habits, rng.choice(heads), names)
         begins_at += rng.expovariate(rate / habits.turns)
     arrivals.sort(key=lambda arrival: arrival.at)
     return arrivals[:requests]
 
 
 def _turns(rng: Random, at: float, habits: Habits, head: Text, names: Iterator[int]) -> Iterator[Arrival]:
+    """One session's turns, those before time begins left out."""
     session, text = f"{habits.tenant}-{rng.getrandbits(48):012x}", head
     added = about(rng, habits.first_tokens)
     for _ in range(about(rng, habits.turns)):
@@ -72,6 +72,7 @@ def _turns(rng: Random, at: float, habits: Habits, head: Text, names: Iterator[i
         if text.tokens > habits.context_max:
             return
         output = about(rng, habits.output_tokens)
-        yield Arrival(at, text.tokens, output, text.blocks, tenant=habits.tenant, session=session)
+        if at >= 0.0:
+            yield Arrival(at, text.tokens, output, text.blocks, tenant=habits.tenant, session=session)
         at += habits.pause_s * rng.lognormvariate(0.0, 0.6) + output * ANSWER_S_PER_TOKEN
         added = output + about(rng, habits.turn_tokens)
