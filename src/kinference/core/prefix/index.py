@@ -116,8 +116,8 @@ class PrefixIndex:
                     if held != alive:
                         _record(depths, alive ^ held, depth)
                         alive = held
-                        if not held:
-                            break
+                    if not alive:
+                        break
                     depth += 1
         if alive:
             _record(depths, alive, depth)
