@@ -1,16 +1,15 @@
 """A request on its way through the simulated fleet: what was asked, and what became of it."""
 
-import msgspec
-
 from kinference.ids import ReservationId, Seconds
 from kinference.sim.kv_cache import BlockHash
+from kinference.structs import FrozenLeaf
 from kinference.vocabulary import QosClass
 
 BLOCK_TOKENS = 512
 """Prompts share whole blocks of this many tokens; it is what public traces count in."""
 
 
-class Arrival(msgspec.Struct, frozen=True, gc=False):
+class Arrival(FrozenLeaf, frozen=True):
     """A request as a workload or a trace has it. `blocks` names the full blocks of its prompt."""
 
     at: Seconds
