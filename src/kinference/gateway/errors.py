@@ -38,6 +38,7 @@ UNKNOWN_MODEL = Fault(404, "not_found_error", "model_not_found")
 METHOD_NOT_ALLOWED = Fault(405, "invalid_request_error", "method_not_allowed")
 TIMEOUT = Fault(408, "timeout")
 TOO_LARGE = Fault(413, "invalid_request_error", "request_too_large")
+COMPRESSED = Fault(415, "invalid_request_error", "unsupported_content_encoding")
 RATE_LIMITED = Fault(429, "rate_limit_error", "rate_limit_exceeded", retriable=True)
 BUDGET_SPENT = Fault(429, "insufficient_quota", "insufficient_quota", retriable=True)
 INTERNAL = Fault(500, "server_error", "internal_error")
@@ -77,6 +78,7 @@ _ANTHROPIC_TYPES: Mapping[int, str] = {
     408: "timeout_error",
     409: "conflict_error",
     413: "request_too_large",
+    415: "invalid_request_error",
     422: "invalid_request_error",
     429: "rate_limit_error",
     503: "overloaded_error",
@@ -91,6 +93,7 @@ _GEMINI_STATUSES: Mapping[int, str] = {
     404: "NOT_FOUND",
     408: "DEADLINE_EXCEEDED",
     413: "INVALID_ARGUMENT",
+    415: "INVALID_ARGUMENT",
     429: "RESOURCE_EXHAUSTED",
     499: "CANCELLED",
     503: "UNAVAILABLE",

@@ -121,12 +121,19 @@ class Gateway:
             elif isinstance(outcome, Estimated):
                 await reply.json(write_count(api, outcome.tokens), (WARNINGS, b"estimated=tokens"))
             elif isinstance(outcome, Refusal):
-                await reply.refuse(outcome)
+                await reply.refuse(_explained(outcome, told))
             else:
                 await reply.pass_on(outcome)
         finally:
             await dispatch.close()
             body.placed()
+
+
+def _explained(refusal: Refusal, received: Table) -> Refusal:
+    """What cannot be read may be compressed, which only the head tells of."""
+    if refusal.fault is not errors.BAD_REQUEST or b"content-encoding" not in received:
+        return refusal
+    return Refusal(errors.COMPRESSED, f"{refusal.message}; compressed bodies are not read: leave content-encoding out")
 
 
 def loss_of(told: Table, configured: Loss) -> Loss:

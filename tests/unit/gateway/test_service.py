@@ -12,8 +12,8 @@ from kinference.gateway.backends import ServedModel
 from kinference.gateway.options import GatewayOptions
 from kinference.gateway.service import Gateway
 from kinference.ids import ResponseId
-from kinference.ports import Headers
-from kinference.vocabulary import AbortReason, QosClass
+from kinference.ports import Headers, PickResult
+from kinference.vocabulary import AbortReason, Outcome, QosClass
 from kinference.wire.strangers import OwnNames
 from tests.unit.gateway.fakes import EVENTS, JSON, FakeAnswer, FakeExchange, FakePicker, FakeUpstream, World, directory
 
@@ -129,6 +129,16 @@ async def test_a_destinations_error_is_relayed_byte_for_byte() -> None:
     world = World(upstream=FakeUpstream(FakeAnswer(422, JSON, (b'{ "x": 1.0 }',))))
     exchange = await serve(FakeExchange(CHAT, (BODY,)), world)
     assert (exchange.status, exchange.answer) == (422, b'{ "x": 1.0 }')
+
+
+@pytest.mark.parametrize(("headers", "status"), [((), 400), (((b"content-encoding", b"gzip"),), 415)])
+async def test_a_compressed_body_is_told_why_it_cannot_be_read(headers: Headers, status: int) -> None:
+    world = World(FakePicker(PickResult(Outcome.BAD_REQUEST, "body is not UTF-8: invalid byte at 1")))
+    exchange = await serve(FakeExchange(CHAT, (b"\x1f\x8b",), headers=headers), world)
+    assert exchange.status == status
+    told = json.loads(exchange.answer)["error"]["message"]
+    assert told.startswith("body is not UTF-8")
+    assert ("content-encoding" in told) is bool(headers)
 
 
 async def test_models_are_listed_as_far_as_the_tenant_may_use_them() -> None:
