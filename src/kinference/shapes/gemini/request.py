@@ -96,10 +96,13 @@ def _list(value: object, where: str) -> Sequence[object]:
 
 
 class _Contents:
-    """The conversation. Calls without an id get one from where they stand; their results find it by name and order."""
+    """The conversation. Calls without an id get one from where they stand; their results find it by name and order, and
+    so do those that a client gave ids of its own making.
+    """
 
     def __init__(self) -> None:
         self._open: dict[str, OrderedDict[str, None]] = {}  # ids of calls to be answered, by name
+        self._made: dict[str, OrderedDict[str, None]] = {}  # those of them that are ours
 
     def turns(self, contents: object) -> Iterator[Turn]:
         found = _list(contents, "contents")
@@ -164,7 +167,10 @@ class _Contents:
 
     def _call(self, call: Json, where: str) -> ToolCall:
         name = string_of(call.get("name"), f"{where}.functionCall.name")
-        call_id = string_of(call.get("id"), f"{where}.functionCall.id") or _made_id(where)
+        call_id = string_of(call.get("id"), f"{where}.functionCall.id")
+        if not call_id:
+            call_id = _made_id(where)
+            self._made.setdefault(name, OrderedDict())[call_id] = None
         self._open.setdefault(name, OrderedDict())[call_id] = None
         arguments = dumps(object_of(call.get("args") or {}, f"{where}.functionCall.args")).decode()
         return ToolCall(call_id, name, arguments)
@@ -172,8 +178,14 @@ class _Contents:
     def _result(self, result: Json, where: str) -> ToolResult:
         name = string_of(result.get("name"), f"{where}.functionResponse.name")
         waiting: dict[str, None] = self._open.get(name, {})
-        call_id = string_of(result.get("id"), f"{where}.functionResponse.id") or next(iter(waiting), name)
+        made: dict[str, None] = self._made.get(name, {})
+        call_id = string_of(result.get("id"), f"{where}.functionResponse.id")
+        if not call_id:
+            call_id = next(iter(waiting), name)
+        elif call_id not in waiting:
+            call_id = next(iter(made), call_id)
         waiting.pop(call_id, None)
+        made.pop(call_id, None)
         response = object_of(result.get("response") or {}, f"{where}.functionResponse.response")
         value = next(iter(response.values())) if len(response) == 1 and not _TOLD.isdisjoint(response) else response
         text = value if isinstance(value, str) else dumps(value).decode()

@@ -114,6 +114,24 @@ def test_results_find_their_calls_by_name_and_order() -> None:
     )
 
 
+def test_results_with_ids_of_the_clients_own_find_the_calls_that_had_none() -> None:
+    calls = [
+        {"functionCall": {"name": "f"}},
+        {"functionCall": {"id": "c", "name": "f"}},
+        {"functionCall": {"name": "f"}},
+    ]
+    results = [
+        {"functionResponse": {"id": given, "name": "f", "response": {"output": given}}}
+        for given in ("f-1", "c", "f-2", "f-3")
+    ]
+    said, shown = (
+        turn.blocks for turn in parse({"role": "model", "parts": calls}, {"role": "user", "parts": results}).turns
+    )
+    first, second, third = (block.id for block in said if isinstance(block, ToolCall))
+    assert [block.id for block in shown if isinstance(block, ToolResult)] == [first, second, third, "f-3"]
+    assert [block.content for block in shown if isinstance(block, ToolResult)][1] == (Text("c"),)
+
+
 @pytest.mark.parametrize(
     "contents",
     [[], [7], [{"parts": [{"hologram": 1}]}], [{"parts": [{"functionCall": 7}]}], [{"parts": [{"text": 7}]}]],
