@@ -36,12 +36,16 @@ class Event(Keyed):
     COMMIT = auto()
 
 
+# Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant.
+OPEN, PROVISIONAL, STORED = State
+FINISH, COMMIT = Event
+
 NEXT = {
-    (State.OPEN, Event.FINISH): State.PROVISIONAL,
-    (State.PROVISIONAL, Event.COMMIT): State.STORED,
+    (OPEN, FINISH): PROVISIONAL,
+    (PROVISIONAL, COMMIT): STORED,
 }
-PICKABLE = frozenset({State.PROVISIONAL, State.STORED})
-DISCARDABLE = frozenset({State.OPEN, State.PROVISIONAL})
+PICKABLE = frozenset({PROVISIONAL, STORED})
+DISCARDABLE = frozenset({OPEN, PROVISIONAL})
 """States in which the end of the push's own stream ends the body too."""
 
 
@@ -50,7 +54,7 @@ class Body(msgspec.Struct, eq=False, gc=False):
 
     pieces: Pieces
     declared: int | None
-    state: State = State.OPEN
+    state: State = OPEN
     empty_chunks: int = 0
     held: bool = False
     """A Pick of it waits: it cannot expire, and no other Pick gets it."""
@@ -129,7 +133,7 @@ class Bodies:
         if body.declared is not None and size != body.declared:
             self.discard(stream_id)
             raise InvalidArgument(f"{size} bytes were sent where {body.declared} were declared")
-        body.advance(Event.FINISH)
+        body.advance(FINISH)
         self._unpicked.start(stream_id, now)
         return size
 
@@ -137,7 +141,7 @@ class Bodies:
         """The reply was written. A body that was picked or has expired meanwhile is past this."""
         body = self._live.get(stream_id)
         if body is not None:
-            body.advance(Event.COMMIT)
+            body.advance(COMMIT)
 
     def discard(self, stream_id: StreamId) -> None:
         """The push's stream ended. Its body goes unless it was committed or picked."""
@@ -204,6 +208,6 @@ class Bodies:
 
     def _open_body(self, stream_id: StreamId) -> Body:
         body = self._live.get(stream_id)
-        if body is None or body.state is not State.OPEN:
+        if body is None or body.state is not OPEN:
             raise UnknownId("this push is over")
         return body
