@@ -122,10 +122,14 @@ def _thoughts(request: Request, fields: Fields, target: Api) -> tuple[Request, l
 
 
 def _search(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
-    """A search as the target makes one. What it may not leave a site out of is no detail; how it goes about it is."""
+    """A search as the target makes one: which sites it is of is no detail, how it goes about it is. Agents offer one of
+    what OpenAI has stored with every request, and do without it elsewhere.
+    """
     search, name = request.web_search, name_of(Concept.WEB_SEARCH, fields)
     if search is None:
         return request, []
+    if search.is_cached:
+        return replace(request, web_search=None), [Lost("dropped", "web_search.external_web_access")]
     if target is Api.OPENAI_CHAT and (request.is_plain_chat or "search" not in request.model):
         raise Untranslatable(f"{name}: this model searches nothing in Chat")
     if target is Api.GEMINI and request.tools:

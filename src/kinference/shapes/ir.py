@@ -150,6 +150,8 @@ class WebSearch(msgspec.Struct, frozen=True):
     place: Json = {}
     size: str = ""
     uses: int | None = None
+    is_cached: bool = False
+    """Only what the provider has stored is to be searched, which no other can."""
     extras: tuple[str, ...] = ()
     """Members that were given and that no other API has."""
 

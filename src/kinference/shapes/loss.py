@@ -166,7 +166,7 @@ def _settings(request: Request) -> Iterator[Concept]:
         (Concept.SERVICE_TIER, None if request.service_tier in _USUAL_TIERS else request.service_tier),
         (Concept.CACHE_KEY, request.cache_key or None),
         (Concept.SEVERAL_ANSWERS, request.answers if request.answers > 1 else None),
-        (Concept.WEB_SEARCH, request.web_search),
+        (Concept.WEB_SEARCH, None if request.web_search is None or request.web_search.is_cached else True),
         (Concept.MADE_IMAGES, request.wants_images or None),
         (Concept.LOGPROBS, request.logprobs),
         (Concept.LOGIT_BIAS, request.logit_bias or None),

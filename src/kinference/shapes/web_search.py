@@ -42,13 +42,12 @@ def of_chat(value: object, fields: Fields) -> WebSearch | None:
 def of_responses(tools: Iterable[object], fields: Fields) -> WebSearch | None:
     """From a tool of Responses. Raises BadBody."""
     for tool in _searches(tools):
-        if bool_of(tool.get("external_web_access"), "tools.external_web_access") is False:
-            raise Untranslatable("tools.external_web_access: only its own provider searches what it has stored")
         filters = object_of(tool.get("filters") or {}, "tools.filters")
         return WebSearch(
             strings_of(filters.get("allowed_domains"), "tools.filters.allowed_domains"),
             place=_place(object_of(tool.get("user_location") or {}, "tools.user_location")),
             size=string_of(tool.get("search_context_size"), "tools.search_context_size"),
+            is_cached=bool_of(tool.get("external_web_access"), "tools.external_web_access") is False,
             extras=tuple(extras(tool, fields, NAME, {})),
         )
     return None

@@ -5,7 +5,7 @@ import pytest
 from kinference.shapes.ir import WebSearch
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.web_search import is_search, to_messages
-from kinference.vocabulary import Api
+from kinference.vocabulary import Api, Loss
 from tests.unit.shapes.conversions import CHAT, CONVERSE, GEMINI, HI, MESSAGES, RESPONSES, TOOL, planned, sent, warnings
 
 PLACE = {"country": "DE", "city": "Berlin"}
@@ -85,9 +85,13 @@ def test_how_a_search_goes_about_it_is_told_where_it_is_lost() -> None:
     assert sent(tools(MESSAGES, max_uses=3), MESSAGES, MESSAGES)["tools"][0]["max_uses"] == 3
 
 
-def test_a_search_of_what_a_provider_has_stored_goes_nowhere_else() -> None:
+@pytest.mark.parametrize("destination", [CHAT, MESSAGES, GEMINI, CONVERSE])
+def test_a_search_of_what_a_provider_has_stored_is_left_out_and_told(destination: Api) -> None:
+    body = tools(RESPONSES, external_web_access=False)
+    assert warnings(body, RESPONSES, destination).startswith("dropped=web_search.external_web_access")
+    assert "search" not in str(sent(body, RESPONSES, destination))
     with pytest.raises(Untranslatable, match="external_web_access"):
-        planned(tools(RESPONSES, external_web_access=False), RESPONSES, MESSAGES)
+        planned(body, RESPONSES, destination, Loss.STRICT)
 
 
 def test_functions_are_offered_beside_a_search_but_not_by_gemini() -> None:
