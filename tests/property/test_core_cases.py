@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec import structs
 
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
@@ -265,7 +266,7 @@ def refused(load: float, classes: Sequence[QosClass], rules: AdmissionRules) -> 
     """Whom a simulated fleet of two refuses."""
     engines = (ENGINE,) * 2
     arrivals = at_load(WORKLOADS["documents"](Random(101), 300, 3.0), engines, load)
-    asked = [replace(one, qos=classes[place % len(classes)]) for place, one in enumerate(arrivals)]
+    asked = [structs.replace(one, qos=classes[place % len(classes)]) for place, one in enumerate(arrivals)]
     jobs = ClusterRun(FleetOptions(engines, "expected_latency", admission=rules)).play(asked).jobs
     return Counter(job.arrival.qos for job in jobs if job.finished_at is None)
 
