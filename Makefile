@@ -46,7 +46,7 @@ bench: $(READY)  ## Compare with the rivals, each in an environment of its own; 
 	@bench/comparison/install.sh .bench
 	@$(BIN)/python bench/comparison/run.py --rivals .bench $(BENCH_ARGS)
 
-measure: $(READY)  ## Run every other measurement
+measure: $(READY) native  ## Run every other measurement
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
 fuzz: $(READY)  ## Fuzz each parser for SECONDS (60), guided by coverage
@@ -54,7 +54,7 @@ fuzz: $(READY)  ## Fuzz each parser for SECONDS (60), guided by coverage
 		echo "== $$target"; $(BIN)/python tests/fuzz/run.py $$target --seconds $(SECONDS) || exit 1; done
 
 native: $(READY)  ## Compile into a wheel in dist/, and install that into an environment of its own, .native
-	@rm -rf build/native .native dist/kinference-*-cp3*.whl
+	@rm -rf .native dist/kinference-*-cp3*.whl
 	@HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/python -m hatchling build -t wheel
 	@$(BIN)/python -m venv --without-pip .native
 	@$(BIN)/python -m pip --python .native install --quiet --disable-pip-version-check --no-deps dist/kinference-*-cp3*.whl

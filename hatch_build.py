@@ -4,6 +4,7 @@ The sources are in the wheel beside what was made of them, and what is not on th
 """
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ class NativeBuild(BuildHookInterface[Any]):
         if version == "editable":
             return  # what was compiled would hide the sources that are edited
         built = Path(self.root, "build", "native")
+        shutil.rmtree(built, ignore_errors=True)  # what has left the list must not get in
         os.chdir(self.root)
         compile_modules([f"src/kinference/{path}" for path in self.config["modules"]], built)
         for library in built.joinpath("lib").rglob("*.so"):

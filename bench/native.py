@@ -3,7 +3,7 @@
 Measurements of the sources and of the compiled build alternate, so that the machine's drift falls on both alike.
 
     make native
-    .venv/bin/python bench/native.py --rounds 5
+    .venv/bin/python bench/native.py
 """
 
 import argparse
@@ -25,10 +25,10 @@ BUILDS = {"sources": Path(sys.executable).parent, "compiled": ROOT / ".native/bi
 SIMULATION = """
 import sys, time
 from kinference.sim.cluster.grid import Cell, Traffic, run_cell
-cell = Cell(Traffic(sys.argv[1], None, 10_000), "steady", int(sys.argv[2]), 0.8, "expected_latency", 1)
+cell = Cell(Traffic(sys.argv[1], None, 5_000), "steady", int(sys.argv[2]), 0.8, "expected_latency", 1)
 began = time.process_time()
 run_cell(cell)
-print((time.process_time() - began) / 10_000 * 1e6)
+print((time.process_time() - began) / 5_000 * 1e6)
 """
 
 
@@ -82,7 +82,7 @@ async def through_the_gateway(rounds: int, seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help="of each measurement; the least of each is printed")
+    parser.add_argument("--rounds", type=int, default=3, help="of each measurement; the least of each is printed")
     parser.add_argument("--seconds", type=float, default=1.0, help="length of one measurement of the gateway")
     args = parser.parse_args()
     print(f"{'us':>40} {'sources':>10} {'compiled':>10} {'ratio':>8}")
