@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kinference.errors import NoConnectionLeft, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
+from kinference.errors import ClientGone, NoConnectionLeft, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ports import Upstream, UpstreamRequest, UpstreamTimeouts
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -154,6 +154,78 @@ async def test_a_chunk_is_handed_on_before_the_next_one_is_sent(upstream: Upstre
         confirmed.set()
         assert [chunk async for chunk in chunks] == [b"two"]
         await answer.close()
+
+
+class Bucket:
+    """Wants no more after each chunk until it was asked whether it is ready."""
+
+    def __init__(self, *, wants_more: bool, failure: Exception | None = None) -> None:
+        self.chunks: list[bytes] = []
+        self.got = asyncio.Event()
+        self._wants_more, self._failure = wants_more, failure
+
+    def take(self, chunk: bytes) -> bool:
+        self.chunks.append(chunk)
+        self.got.set()
+        return self._wants_more
+
+    async def ready(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        await asyncio.sleep(0)
+
+
+def in_two(confirmed: asyncio.Event, rest: bytes = b"3\r\ntwo\r\n0\r\n\r\n") -> Callable[[Peer], Script]:
+    """Sends the rest of its answer when told."""
+
+    def bind(told: Peer) -> Script:
+        async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _number: int) -> None:
+            await told.take(reader)
+            writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n")
+            await confirmed.wait()
+            writer.write(rest)
+            await writer.drain()
+
+        return script
+
+    return bind
+
+
+@pytest.mark.parametrize("wants_more", [True, False])
+async def test_an_answer_is_poured_as_it_comes_to_its_end(upstream: Upstream, wants_more: bool) -> None:
+    confirmed, bucket = asyncio.Event(), Bucket(wants_more=wants_more)
+    async with peer(in_two(confirmed)) as told, asyncio.TaskGroup() as tasks:
+        answer = await upstream.send(get(told))
+        pouring = tasks.create_task(answer.pour(bucket))
+        await bucket.got.wait()
+        assert (bucket.chunks, pouring.done()) == ([b"one"], False)
+        confirmed.set()
+        await pouring
+        assert b"".join(bucket.chunks) == b"onetwo"
+        await answer.close()
+
+
+async def test_what_is_left_of_an_answer_is_poured_and_its_break_told(upstream: Upstream) -> None:
+    confirmed, bucket = asyncio.Event(), Bucket(wants_more=True)
+    async with peer(in_two(confirmed, b"3\r\ntwo\r\n")) as told:
+        answer = await upstream.send(get(told))
+        assert await anext(answer.chunks()) == b"one"
+        confirmed.set()
+        with pytest.raises(UpstreamCut):
+            await answer.pour(bucket)
+        assert b"".join(bucket.chunks) == b"two"
+        await answer.close()
+
+
+async def test_what_fails_where_an_answer_is_poured_ends_the_pouring(upstream: Upstream) -> None:
+    confirmed, bucket = asyncio.Event(), Bucket(wants_more=False, failure=ClientGone("left"))
+    async with peer(in_two(confirmed)) as told:
+        answer = await upstream.send(get(told))
+        with pytest.raises(ClientGone):
+            await answer.pour(bucket)
+        await answer.close()
+        confirmed.set()
+    assert bucket.chunks == [b"one"]
 
 
 async def test_a_connection_read_to_its_end_is_used_again(upstream: Upstream) -> None:

@@ -27,13 +27,13 @@ class SlowAnswer(FakeAnswer):
     """Says nothing until it is told to."""
 
     def __init__(self) -> None:
-        super().__init__(200, EVENTS)
+        super().__init__(200, EVENTS, (FIRST, b"data: [DONE]\n\n"))
         self.goes_on = asyncio.Event()
 
     async def chunks(self) -> AsyncIterator[bytes]:
         await self.goes_on.wait()
-        yield FIRST
-        yield b"data: [DONE]\n\n"
+        async for chunk in super().chunks():
+            yield chunk
 
 
 async def test_what_was_read_ahead_is_not_lost() -> None:
@@ -203,6 +203,39 @@ def test_an_error_that_is_no_body_of_its_own_is_put_into_one() -> None:
 def test_what_merely_speaks_of_errors_is_none() -> None:
     assert error_in(Event("", b'{"choices":[{"delta":{"content":"an error"}}]}', b"an error"), CHAT) is None
     assert error_in(Event("", b'{"choices":[]}', b"{}"), CHAT) is None
+
+
+class Bucket:
+    """Takes one answer in, a chunk at a time."""
+
+    def __init__(self) -> None:
+        self.content = b""
+
+    def take(self, chunk: bytes) -> bool:
+        self.content += chunk
+        return False
+
+    async def ready(self) -> None: ...
+
+
+@pytest.mark.parametrize("reads_ahead", [True, False])
+async def test_what_was_read_ahead_is_poured_first(reads_ahead: bool) -> None:
+    opening, bucket = Opening(FakeAnswer(200, EVENTS, (FIRST, b": bye\n\n")), is_read=False), Bucket()
+    if reads_ahead:
+        await opening.first_event(CHAT, 1.0)
+    await opening.pour(bucket)
+    assert bucket.content == FIRST + b": bye\n\n"
+
+
+async def test_what_is_late_or_compressed_is_poured_whole() -> None:
+    answer, bucket = SlowAnswer(), Bucket()
+    opening = Opening(answer, is_read=False)
+    assert await opening.first_event(CHAT, 0.001) is None
+    answer.goes_on.set()
+    await opening.pour(bucket)
+    packed = gzip.compress(FIRST)
+    await Opening(FakeAnswer(200, EVENTS, (packed[:20], packed[20:])), is_read=True).pour(bucket)
+    assert bucket.content == FIRST + b"data: [DONE]\n\n" + FIRST
 
 
 class ReadyAnswer(FakeAnswer):

@@ -211,3 +211,52 @@ async def test_a_cancelled_relay_counts_as_left_by_its_client() -> None:
         running.cancel()
     assert running.cancelled()
     assert relay.end is End.CLIENT_CLOSED
+
+
+class SlowClient(FakeExchange):
+    """Takes what it is sent only when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__("/v1/chat/completions")
+        self.may_go_on, self.is_waited_for = asyncio.Event(), asyncio.Event()
+
+    def send(self, chunk: bytes) -> bool:
+        super().send(chunk)
+        return False
+
+    async def drained(self) -> None:
+        self.is_waited_for.set()
+        await self.may_go_on.wait()
+
+
+async def test_a_client_that_lags_is_waited_for_before_more_is_asked_of_the_destination() -> None:
+    exchange = SlowClient()
+    relay = silent_relay(exchange, FakeAnswer(chunks=(CHUNK, DONE)), events())
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(relay.run())
+        await exchange.is_waited_for.wait()
+        assert exchange.written == [CHUNK]
+        exchange.may_go_on.set()
+    assert (exchange.answer, relay.end) == (CHUNK + DONE, End.OK)
+
+
+async def test_a_client_that_leaves_before_it_took_the_end_was_not_served() -> None:
+    exchange = SlowClient()
+    relay = silent_relay(exchange, FakeAnswer(chunks=(DONE,)), events())
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(relay.run())
+        await exchange.is_waited_for.wait()
+        running.cancel()
+    assert relay.end is End.CLIENT_CLOSED
+
+
+async def test_a19_a_client_that_takes_nothing_is_told_nothing_more() -> None:
+    exchange, clock = SlowClient(), ManualClock()
+    relay = silent_relay(exchange, Silent(CHUNK), events(), clock)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(relay.run())
+        await exchange.is_waited_for.wait()
+        clock.time += 60
+        await asyncio.sleep(0.02)  # four times the pause after which it would be told
+        running.cancel()
+    assert exchange.written == [CHUNK]

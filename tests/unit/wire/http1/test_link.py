@@ -66,6 +66,56 @@ async def test_pieces_that_waited_are_taken_together() -> None:
     assert link.take() == b"abc"
 
 
+async def test_what_is_poured_goes_through_in_the_call_that_brings_it() -> None:
+    link, _ = linked()
+    link.data_received(HEAD)
+    taken: list[bytes] = []
+
+    def take(chunk: bytes) -> bool:
+        taken.append(chunk)
+        return True
+
+    async with asyncio.TaskGroup() as tasks:
+        pouring = tasks.create_task(link.pour(take, 1))
+        await asyncio.sleep(0)
+        for piece in (b"a", b"b", b"cd"):
+            link.data_received(piece)
+            assert taken[-1] == piece
+        await pouring
+    assert link.reply.is_complete
+
+
+async def test_who_wants_no_more_for_now_is_given_no_more() -> None:
+    link, _ = linked()
+    link.data_received(HEAD)
+    taken: list[bytes] = []
+
+    def take(chunk: bytes) -> bool:
+        taken.append(chunk)
+        return False
+
+    async with asyncio.TaskGroup() as tasks:
+        pouring = tasks.create_task(link.pour(take, 1))
+        await asyncio.sleep(0)
+        link.data_received(b"a")
+        link.data_received(b"b")
+        await pouring
+    assert (taken, link.take()) == ([b"a"], b"b")
+
+
+async def test_a_destination_that_falls_silent_while_it_is_poured_is_told_and_one_that_speaks_is_not() -> None:
+    link, _ = linked()
+    link.data_received(HEAD)
+    pouring = asyncio.ensure_future(link.pour(lambda _chunk: True, 9))
+    await asyncio.sleep(0)
+    link.deadline = 0.0
+    link.data_received(b"a")
+    assert link.deadline > 0.0
+    link.expire()
+    with pytest.raises(UpstreamTimeout, match="mid-answer"):
+        await pouring
+
+
 @pytest.mark.parametrize("why", ["unfinished", "unsent", "spoiled", "held"])
 async def test_a_link_that_may_not_be_used_again_is_closed(why: str) -> None:
     link, transport = linked()

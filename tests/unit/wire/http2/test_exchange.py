@@ -136,6 +136,20 @@ async def test_a_writer_waits_until_the_client_has_taken_all_or_is_gone() -> Non
         await writing
 
 
+async def test_a_client_that_has_caught_up_meanwhile_is_not_waited_for() -> None:
+    line = NotedLine()
+    exchange = exchange_on(line)
+    await exchange.start(200, ())
+    line.is_free = False
+    assert not exchange.send(b"a")
+    exchange.go_on()
+    await exchange.drained()
+    assert exchange.send(b"")
+    exchange.lose()
+    with pytest.raises(ClientGone):
+        await exchange.drained()
+
+
 async def test_reading_and_writing_wait_beside_each_other() -> None:
     line = NotedLine()
     exchange = exchange_on(line)
