@@ -14,7 +14,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     api: Api
     prompt: tuple[bytes, ...]
     """The canonical stream: what a chat template renders first comes first (tools, system, then messages), each
-    element the raw bytes of its JSON, so that turn N is a prefix of turn N+1."""
+    element the raw bytes of its JSON, so that turn N is a prefix of turn N+1; pictures and the like by a digest."""
     prompt_bytes: int
     output_tokens: int | None = None
     """The most the client wants back; None when it does not say."""
