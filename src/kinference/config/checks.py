@@ -6,7 +6,8 @@ A check yields problems with their paths; the loader adds the lines. `CHECKS` re
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-from kinference.config.schema import AccessCertificate, AccessToken, Config, KvEvents, ModelRoute
+from kinference.config.destinations import KvEvents, ModelRoute
+from kinference.config.schema import AccessCertificate, AccessToken, Config
 from kinference.config.tenants import TenantLimits
 from kinference.config.values import DEFAULT_WORKSPACE, PORT_MAX
 from kinference.core.policies import make_policy

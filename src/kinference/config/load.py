@@ -6,10 +6,11 @@ from types import MappingProxyType
 
 from kinference.config.checks import ADVICE, CHECKS, run
 from kinference.config.decode import BROKEN, Decoder, compose
+from kinference.config.destinations import Endpoint, Pool
 from kinference.config.env import overrides, secret_reader, unknown_variables
 from kinference.config.problems import InvalidConfig
 from kinference.config.scalars import scalars
-from kinference.config.schema import Config, Endpoint, Pool
+from kinference.config.schema import Config
 from kinference.config.values import Name, Url
 from kinference.errors import ConfigError
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from kinference.config.schema import Backend
+from kinference.config.destinations import Backend
 from kinference.control.bundle import Bundle
 from kinference.control.catalogue import Catalogue, Provider
 from kinference.control.errors import Missing, StoreFailed, Unmet

@@ -6,7 +6,8 @@ from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
-from kinference.config.schema import AwsCredentials, Config
+from kinference.config.destinations import AwsCredentials
+from kinference.config.schema import Config
 from kinference.core.fleet import Fleet
 from kinference.core.pick import Router
 from kinference.core.policy import Rulebook

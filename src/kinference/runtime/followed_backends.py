@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from kinference.config.schema import Backend, Config
+from kinference.config.destinations import Backend
+from kinference.config.schema import Config
 from kinference.control.vertex import root_of
 from kinference.gateway.backends import BackendRoute
 from kinference.ids import ObjectRef, Seconds

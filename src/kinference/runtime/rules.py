@@ -6,17 +6,9 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Final
 
-from kinference.config.schema import (
-    Backend,
-    Config,
-    Endpoint,
-    KvEvents,
-    Lacks,
-    ModelPrice,
-    ModelRoute,
-    Pool,
-)
-from kinference.config.schema import Target as ConfiguredTarget
+from kinference.config.destinations import Backend, Endpoint, KvEvents, Lacks, ModelPrice, ModelRoute, Pool
+from kinference.config.destinations import Target as ConfiguredTarget
+from kinference.config.schema import Config
 from kinference.config.tenants import TenantLimits, TenantPolicy
 from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Fleet, Lacking
 from kinference.core.limits import Limits

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from kinference.config.schema import Config, Endpoint, KvEvents, Listen, Pool
+from kinference.config.destinations import Endpoint, KvEvents, Pool
+from kinference.config.schema import Config, Listen
 from kinference.config.values import Count, HostPort, Name, Url
 from kinference.ports import UpstreamRequest
 from kinference.runtime.service import Service, running

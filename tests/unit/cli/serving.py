@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from kinference.config.schema import Config, Control, Endpoint, Listen, Pool
+from kinference.config.destinations import Endpoint, Pool
+from kinference.config.schema import Config, Control, Listen
 from kinference.config.values import HostPort, Name, StoreUrl, Url
 from kinference.runtime.service import running
 

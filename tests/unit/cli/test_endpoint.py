@@ -12,7 +12,7 @@ import pytest
 
 from kinference.cli import endpoint
 from kinference.cli.admin_api import AdminApi, Refused
-from kinference.config.schema import Pool
+from kinference.config.destinations import Pool
 from tests.unit.cli.serving import admin_port, pool
 
 Run = Callable[..., str]

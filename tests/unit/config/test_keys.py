@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from kinference.config.destinations import Backend, Endpoint
 from kinference.config.keys import is_choice, item_of, keys_of, settings, spellings, value_of
-from kinference.config.schema import Backend, ClientKey, Config, Endpoint, Limits, Unauthenticated
+from kinference.config.schema import ClientKey, Config, Limits, Unauthenticated
 from kinference.config.values import HostPort, HttpPath, Secret, Size, Url
 from kinference.vocabulary import Api, QosClass
 

@@ -4,9 +4,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from kinference.config.schema import Config, Control, Gateway, Limits, Listen, Pool, Unauthenticated, Verify
-from kinference.config.values import HostPort, Name
-from kinference.ids import ObjectRef
+from kinference.config.schema import Config, Control, Gateway, Limits, Listen, Unauthenticated, Verify
+from kinference.config.values import HostPort
 from kinference.vocabulary import Loss
 
 ANYWHERE = Listen(gateway=HostPort("0.0.0.0", 8080))
@@ -47,10 +46,6 @@ def test_requests_without_a_credential_are_served_on_loopback_unless_said_otherw
 )
 def test_private_endpoints_are_tried_on_loopback_unless_said_otherwise(config: Config, allowed: bool) -> None:
     assert config.verifies_private is allowed
-
-
-def test_a_pool_is_known_by_namespace_and_name() -> None:
-    assert Pool(Name("llama"), (), Name("team")).ref == ObjectRef("team", "llama")
 
 
 def test_a_configuration_cannot_be_changed() -> None:

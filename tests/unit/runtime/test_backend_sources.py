@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from kinference.config.schema import Backend, Config
+from kinference.config.destinations import Backend
+from kinference.config.schema import Config
 from kinference.config.values import Name
 from kinference.control.registry import ProviderChange
 from kinference.control.routes import RouteRequest

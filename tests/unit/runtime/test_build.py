@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from kinference.config.destinations import Backend
 from kinference.config.schema import (
     Access,
     AccessCertificate,
     AccessToken,
-    Backend,
     ClientKey,
     Config,
     Gateway,

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kinference.config.schema import Backend, Config, Peer, Planes
+from kinference.config.destinations import Backend
+from kinference.config.schema import Config, Peer, Planes
 from kinference.config.values import Name, Url
 from kinference.errors import ConfigError
 from kinference.picker.apart import PickerApart

@@ -1,6 +1,7 @@
 """A decision tried out."""
 
-from kinference.config.schema import Config, Endpoint, ModelRoute, Pool, Target
+from kinference.config.destinations import Endpoint, ModelRoute, Pool, Target
+from kinference.config.schema import Config
 from kinference.config.values import Name, Url
 from kinference.core.decision import EndpointChoice
 from kinference.ids import ObjectRef

@@ -1,17 +1,7 @@
 from types import MappingProxyType
 
-from kinference.config.schema import (
-    Backend,
-    Config,
-    Endpoint,
-    KvEvents,
-    Lacks,
-    ModelPrice,
-    ModelRoute,
-    Pool,
-    Routing,
-    Target,
-)
+from kinference.config.destinations import Backend, Endpoint, KvEvents, Lacks, ModelPrice, ModelRoute, Pool, Target
+from kinference.config.schema import Config, Routing
 from kinference.config.tenants import TenantLimits, TenantPolicy
 from kinference.config.values import Count, HttpPath, Name, Secret, Url
 from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Lacking

@@ -9,8 +9,9 @@ import pytest
 from anthropic import AsyncAnthropic, InternalServerError
 from anthropic.types import MessageParam
 
+from kinference.config.destinations import Backend
 from kinference.config.load import from_engines
-from kinference.config.schema import Access, AccessToken, Backend, Config, Control, Listen, Peer, Planes, Routing
+from kinference.config.schema import Access, AccessToken, Config, Control, Listen, Peer, Planes, Routing
 from kinference.config.tenants import TenantLimits, TenantPolicy
 from kinference.config.values import HostPort, Name, Secret, StoreUrl, Url
 from kinference.control.registry import ProviderChange
