@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 
 from kinference.shapes.detect import parse
-from kinference.shapes.patch import replace_model, set_include_usage
+from kinference.shapes.patch import add_include_usage, replace_model, set_include_usage
 from kinference.shapes.sse import SseReader
 from kinference.shapes.watch import StreamWatcher
 from kinference.vocabulary import Api
@@ -50,12 +50,13 @@ def main() -> None:
         "code, 60 messages": chat(CODE, 60, options.kib << 10),
         "small": b'{"model":"small","messages":[{"role":"user","content":"hello"}]}',
     }
-    print(f"{'microseconds':22}{'bytes':>8}{'decode':>9}{'parse':>9}{'model':>9}{'usage':>9}")
+    print(f"{'microseconds':22}{'bytes':>8}{'decode':>9}{'parse':>9}{'model':>9}{'add':>9}{'set':>9}")
     for name, body in bodies.items():
         calls: tuple[Callable[[], object], ...] = (
             partial(msgspec.json.decode, body),
             partial(parse, body, PATH),
             partial(replace_model, body, "large"),
+            partial(add_include_usage, body),
             partial(set_include_usage, body),
         )
         figures = "".join(f"{microseconds(call, options.rounds):9.1f}" for call in calls)
