@@ -92,7 +92,8 @@ class Deliverer(msgspec.Struct, frozen=True):
             await reply.refuse(Refusal(errors.EMPTY_ANSWER, str(error)))
             return
         self._account(delivery, whole)
-        body, head = whole.written(self._frame(way_back)), _translated_head(way_back)
+        told = msgspec.structs.replace(way_back, warnings=whole.warnings(way_back.warnings))
+        body, head = whole.written(self._frame(way_back)), _translated_head(told)
         if _wants_array(reply) and headers.is_event_stream(table(head)):
             body, head = array_of(body), _as_array(head)
         length = (b"content-length", str(len(body)).encode())

@@ -11,12 +11,12 @@ from kinference.ids import Seconds
 from kinference.ports import UpstreamAnswer
 from kinference.shapes.answers import Counts, Frame
 from kinference.shapes.dialects import Reader
-from kinference.shapes.lost import header
+from kinference.shapes.lost import header, more
 from kinference.shapes.scan import BadBody, decode
 from kinference.shapes.sse import EventTooLong
 from kinference.shapes.translate import Return, Way, WayBack, plan, reader_of, translated
 from kinference.shapes.usage import Usage
-from kinference.shapes.way_back import StreamTranslation, read_answer, write_answer, write_stream
+from kinference.shapes.way_back import StreamTranslation, losses_of, read_answer, write_answer, write_stream
 from kinference.vocabulary import Api
 
 WHOLE_MAX: Final = 64 * 1024 * 1024
@@ -81,11 +81,16 @@ class WholeTranslation:
     def __init__(self, back: Return, body: bytes) -> None:
         self._back = back
         self._answer = read_answer(back, body)
+        self._losses = losses_of(back, self._answer)
 
     def written(self, frame: Frame) -> bytes:
         """The body for the client, who may have asked for a stream."""
         write = write_stream if self._back.is_streaming else write_answer
         return write(self._back, self._answer, frame)
+
+    def warnings(self, before: str) -> str:
+        """What is told of the request's losses, and of the answer's."""
+        return more(before, self._losses)
 
     def usage(self) -> Usage | None:
         counts = self._answer.counts

@@ -67,6 +67,10 @@ class StreamEmitter(Protocol):
         """An error, and none of the signs of a good end."""
         ...
 
+    def note(self, loss: str) -> bytes:
+        """Tells what the client does not get, where those that do not ask for it pass it over."""
+        ...
+
     def keep_alive(self) -> bytes:
         """Says that the stream lives; b"" where the API has no way to say it."""
         ...

@@ -106,7 +106,15 @@ class Refusal(msgspec.Struct, frozen=True):
     text: str
 
 
-Block: TypeAlias = Text | Image | Audio | File | ToolCall | ToolResult | Reasoning | Sealed | Searched | Refusal
+class Unread(msgspec.Struct, frozen=True):
+    """Part of an answer that no other API has a form for, by the name that its own API has for its kind."""
+
+    kind: str
+
+
+Block: TypeAlias = (
+    Text | Image | Audio | File | ToolCall | ToolResult | Reasoning | Sealed | Searched | Refusal | Unread
+)
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """What is said of what a translation could not carry over."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -35,6 +36,16 @@ class Lost(msgspec.Struct, frozen=True):
 def header(losses: tuple[Lost, ...]) -> str:
     """All losses in one line of bounded length, for `x-kinference-warnings`."""
     return ";".join(map(str, losses))[:_HEADER_MAX]
+
+
+def more(line: str, losses: Iterable[Lost]) -> str:
+    """A line that `header` gave, with further losses in it."""
+    return ";".join((*((line,) if line else ()), *map(str, losses)))[:_HEADER_MAX]
+
+
+def noted(losses: str) -> str:
+    """What a stream says of losses that its head could not tell yet."""
+    return f"x-kinference-warnings: {losses}"
 
 
 def safe(name: str) -> str:

@@ -5,6 +5,8 @@ from typing import Final
 
 from kinference.shapes.concepts import TARGETS, Concept, Fields, Treatment, treatment
 from kinference.shapes.translate import CLIENTS
+from kinference.shapes.unshown import PARTS, SHOWN
+from kinference.vocabulary import Api
 
 _WORDS: Final = {
     Treatment.KEPT: "kept",
@@ -34,6 +36,14 @@ a 400 that names the field; `silent` tells nothing.
 
 ## What a request asks for, by the destination's API
 """
+_ANSWERS_HEAD: Final = """
+## What an answer holds, by the client's API
+
+What is dropped here, and whatever else a destination's own answer holds that is not in this table, is told: of a whole
+answer in `x-kinference-warnings`, as `dropped=answer.image`; of a stream, whose head went out before, in a comment line
+`: x-kinference-warnings: dropped=answer.image`, which clients pass over, and for Gemini's, whose clients know no
+comments, in `finishMessage` beside the reason of the end.
+"""
 _FIELDS_HEAD: Final = """
 ## Fields of each client's API
 
@@ -43,7 +53,7 @@ What a field asks for is looked up above; a word of its own holds for every othe
 
 def matrix_page() -> str:
     """The page, in Markdown."""
-    return "\n".join((_HEAD, *_concepts(), _FIELDS_HEAD, *_clients())) + "\n"
+    return "\n".join((_HEAD, *_concepts(), _ANSWERS_HEAD, *_answers(), _FIELDS_HEAD, *_clients())) + "\n"
 
 
 def _concepts() -> Iterator[str]:
@@ -51,6 +61,15 @@ def _concepts() -> Iterator[str]:
     yield "|---|" + "---|" * len(TARGETS)
     for concept in Concept:
         yield f"| {concept.value} | " + " | ".join(_WORDS[treatment(concept, target)] for target in TARGETS) + " |"
+
+
+def _answers() -> Iterator[str]:
+    clients = [api for api in CLIENTS if api is not Api.OPENAI_EMBEDDINGS]
+    yield "| Held | " + " | ".join(f"`{client.value}`" for client in clients) + " |"
+    yield "|---|" + "---|" * len(clients)
+    for name, part in PARTS.items():
+        words = (_WORDS[Treatment.KEPT if part in SHOWN[client] else Treatment.DROPPED] for client in clients)
+        yield f"| {name} | " + " | ".join(words) + " |"
 
 
 def _clients() -> Iterator[str]:

@@ -134,3 +134,8 @@ def emit(event: str, data: bytes) -> bytes:
     """The bytes of one event; a name of "" writes no `event:` line."""
     name = f"event: {event}\n".encode() if event else b""
     return name + b"".join(b"data: " + line + b"\n" for line in _LINE_END.split(data)) + b"\n"
+
+
+def comment(text: str) -> bytes:
+    """A line that readers of events pass over."""
+    return b": %b\n\n" % _LINE_END.sub(b" ", text.encode("utf-8", "replace"))

@@ -74,6 +74,8 @@ class Return(msgspec.Struct, frozen=True):
     tooling: Tooling
     is_bare_json: bool
     """The answer was asked to be JSON in words alone, which models like to put into a fence."""
+    tells: bool
+    """The client is told of what is lost."""
     echo: Mapping[str, Any]
 
 
@@ -155,6 +157,7 @@ def plan(body: bytes, way: Way) -> Plan:
         request.wants_usage,
         tooling,
         is_hinted,
+        way.loss is not Loss.SILENT,
         {name: fields[name] for name in client.echoed if name in fields},
     )
     return Plan(request, () if way.loss is Loss.SILENT else losses, back)

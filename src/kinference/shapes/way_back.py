@@ -26,12 +26,14 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.ir import Block, Image, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Block, Image, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps, loads
+from kinference.shapes.lost import Lost
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
 from kinference.shapes.tooling import ToolRestorer
 from kinference.shapes.translate import CLIENTS, DESTINATIONS, Return
+from kinference.shapes.unshown import SHOWN, lost, lost_of
 
 _FENCE: Final = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _CONTENT = (TextPiece, Shown, ReasoningPiece, RefusalPiece, ToolBegun, ArgumentsPiece)
@@ -57,6 +59,11 @@ def read_answer(back: Return, body: bytes) -> Answer:
 
     others = tuple(map(restored, answer.others))
     return replace(restored(answer), model=answer.model or back.model, others=others)
+
+
+def losses_of(back: Return, answer: Answer) -> tuple[Lost, ...]:
+    """What the client is told of what it does not get."""
+    return lost_of(answer, back.client) if back.tells else ()
 
 
 def write_answer(back: Return, answer: Answer, frame: Frame) -> bytes:
@@ -88,7 +95,7 @@ def pieces_of(answer: Answer) -> Iterator[Piece]:
             case Reasoning():
                 yield ReasoningPiece(block.text)
                 yield ReasoningEnd(block.signature, block.issuer)
-            case Sealed():
+            case Sealed() | Unread():
                 yield block
             case ToolCall():
                 yield ToolBegun(calls, block.id, block.name, block.is_free_form)
@@ -112,6 +119,8 @@ class StreamTranslation:
         self._parser = DESTINATIONS[back.destination].stream()
         self._restorer = ToolRestorer(back.tooling)
         self._emitter = CLIENTS[back.client].stream(frame)
+        self._shown = SHOWN[back.client]
+        self._lost: set[Lost] | None = set() if back.tells else None
         self._is_started = False
         self.is_ended = False
         """The client has had the last event."""
@@ -177,7 +186,16 @@ class StreamTranslation:
             self._counts = self._counts.later(piece.counts)
         elif isinstance(piece, _CONTENT):
             self.content_pieces += 1
+        if type(piece) not in self._shown:
+            return begun + self._noted(lost(piece))
         return begun + self._emitter.feed(piece)
+
+    def _noted(self, loss: Lost) -> bytes:
+        """What the client does not get, told once."""
+        if self._lost is None or loss in self._lost:
+            return b""
+        self._lost.add(loss)
+        return self._emitter.note(str(loss))
 
     def _end(self) -> bytes:
         """A good end, and a beginning before it where nothing came between."""

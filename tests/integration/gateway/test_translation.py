@@ -218,6 +218,17 @@ async def test_what_was_lost_is_told_and_strictly_refused(gateway: MakeGateway) 
         assert silent.field("x-kinference-warnings") == ["dropped=seed;assumed=max_tokens:8192"]  # no laxer
 
 
+async def test_what_an_answer_loses_is_told_beside_what_the_request_lost(gateway: MakeGateway) -> None:
+    picture = {"type": "image_generation_call", "id": "i", "status": "completed", "result": "iVBORw0KGgo="}
+    said = {"type": "message", "content": [{"type": "output_text", "text": "see"}]}
+    answered = json.dumps({"id": "resp_1", "status": "completed", "output": [said, picture]}).encode()
+    body = b'{"model":"%b","max_tokens":9,"top_k":5,"messages":[{"role":"user","content":"hi"}]}' % MODEL.encode()
+    async with scripted(gateway, Api.OPENAI_RESPONSES, json_answer(answered)) as (rig, _):
+        answer = await rig.ask("/v1/messages", body)
+    assert answer.status == 200
+    assert answer.field("x-kinference-warnings") == ["dropped=top_k;dropped=answer.image"]
+
+
 async def test_the_same_api_goes_through_untouched(gateway: MakeGateway) -> None:
     async with provided(gateway, CHAT) as rig:
         answer = await rig.ask("/v1/chat/completions", CHAT_BODY, "x-kinference-loss: strict\r\n")

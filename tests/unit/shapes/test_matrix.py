@@ -19,6 +19,7 @@ def test_what_is_lost_is_said() -> None:
     page = matrix_page()
     assert "| seed | kept | dropped | dropped | kept | dropped |" in page
     assert "| `n` | several answers |" in page
+    assert "| images | kept | kept | dropped | dropped | kept |" in page
     assert "| `previous_response_id` | refused |" in page
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kinference.shapes.sse import Event, EventTooLong, SseReader, emit
+from kinference.shapes.sse import Event, EventTooLong, SseReader, comment, emit
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -127,3 +127,8 @@ def test_nothing_fed_is_nothing_found() -> None:
 )
 def test_the_writer_writes_what_the_reader_reads(event: str, data: bytes, written: bytes) -> None:
     assert emit(event, data) == written
+
+
+def test_a_comment_is_one_line_and_no_event() -> None:
+    assert comment("a\r\nb") == b": a b\n\n"
+    assert told(SseReader().feed(comment("a"))) == [("", b"")]

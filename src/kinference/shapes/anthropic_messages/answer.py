@@ -8,7 +8,7 @@ import msgspec
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.citations import CITATIONS_MAX, Citation, of_messages, stretches, to_messages
-from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps, object_text
 from kinference.shapes.openai_chat.answer import count_in, text_in
 from kinference.shapes.seals import own_or_sealed
@@ -46,7 +46,7 @@ def reason_of(finish: Finish, *, declines: bool = False) -> str:
 
 
 def parse_answer(body: Json) -> Answer:
-    """Read an answer; what only its provider could run is passed over."""
+    """Read an answer; what is not as it should be is passed over."""
     content = body.get("content")
     given = [block for block in (content if isinstance(content, list) else ()) if isinstance(block, dict)]
     blocks = (_read(block) for block in given)
@@ -82,6 +82,8 @@ def _read(block: Json) -> Block | None:
         case "tool_use":
             arguments = dumps(block.get("input") or {}).decode()
             return ToolCall(text_in(block, "id"), text_in(block, "name"), arguments)
+        case str(kind):
+            return Unread(kind)
         case _:
             return None
 

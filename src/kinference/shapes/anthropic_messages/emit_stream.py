@@ -23,8 +23,10 @@ from kinference.shapes.anthropic_messages.answer import message_id, reason_of, u
 from kinference.shapes.citations import to_messages
 from kinference.shapes.ir import Json, Reasoning, Sealed
 from kinference.shapes.json_text import dumps
+from kinference.shapes.lost import noted
 from kinference.shapes.seals import own_or_sealed
 from kinference.shapes.sequence import Sequencer
+from kinference.shapes.sse import comment
 from kinference.vocabulary import Api
 
 _ERRORS: Final = {
@@ -76,6 +78,10 @@ class MessagesStreamEmitter:
     def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:  # noqa: ARG002 - it has no codes
         """An error, after which nothing comes."""
         return _event("error", {"error": {"type": kind or "api_error", "message": message}})
+
+    def note(self, loss: str) -> bytes:
+        """Tells what the client does not get."""
+        return comment(noted(loss))
 
     def keep_alive(self) -> bytes:
         """Says that the stream lives."""

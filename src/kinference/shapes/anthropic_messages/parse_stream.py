@@ -21,7 +21,7 @@ from kinference.shapes.answers import (
 from kinference.shapes.anthropic_messages.answer import counts_of, finish_of
 from kinference.shapes.citations import CITATIONS_MAX, of_messages
 from kinference.shapes.failures import failure_of
-from kinference.shapes.ir import Json, Sealed
+from kinference.shapes.ir import Json, Sealed, Unread
 from kinference.shapes.json_text import dumps, loads, plain
 from kinference.shapes.openai_chat.answer import key_in, text_in
 from kinference.shapes.scan import BadBody
@@ -126,6 +126,8 @@ class MessagesStreamParser:
             case "text":
                 self._cited[index] = _Cited(self._said, [])
                 yield from self._text(text_in(block, "text"))
+            case str(kind):
+                yield Unread(kind)
 
     def _delta(self, index: int | None, delta: Json) -> Iterator[Piece]:
         match delta.get("type"):

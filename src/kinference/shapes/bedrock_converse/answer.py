@@ -6,7 +6,7 @@ from typing import Final
 from kinference.shapes.answers import Answer, Counts, Finish
 from kinference.shapes.bedrock_converse.embed import parse_embeddings
 from kinference.shapes.citations import CITATIONS_MAX, Citation, of_converse
-from kinference.shapes.ir import Block, Json, Reasoning, Sealed, Text, ToolCall
+from kinference.shapes.ir import Block, Json, Reasoning, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps
 from kinference.shapes.openai_chat.answer import count_in, text_in
 from kinference.vocabulary import Api
@@ -14,6 +14,8 @@ from kinference.vocabulary import Api
 ISSUER: Final = Api.ANTHROPIC_MESSAGES
 """Who signs thoughts here: only Claude does, and each host of Claude takes what another's has signed."""
 
+READ: Final = ("text", "citationsContent", "toolUse", "reasoningContent", "citation")
+"""What a part or a delta may hold that others have a form for."""
 _FINISHES: Final[Mapping[str, Finish]] = {
     "stop_sequence": Finish.STOP_SEQUENCE,
     "max_tokens": Finish.LENGTH,
@@ -74,6 +76,7 @@ def _read(part: Json) -> Iterator[Block]:
         yield Reasoning(text, signature, ISSUER if signature else None)
     if data := text_in(thought, "redactedContent"):
         yield Sealed(data, ISSUER)
+    yield from (Unread(kind) for kind in part if kind not in READ)
 
 
 def counts_of(usage: object) -> Counts:

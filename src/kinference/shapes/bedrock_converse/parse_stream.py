@@ -19,9 +19,9 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.bedrock_converse.answer import ISSUER, counts_of, finish_of, inner
+from kinference.shapes.bedrock_converse.answer import ISSUER, READ, counts_of, finish_of, inner
 from kinference.shapes.citations import CITATIONS_MAX, of_converse
-from kinference.shapes.ir import Json, Sealed
+from kinference.shapes.ir import Json, Sealed, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import key_in, text_in
 from kinference.shapes.scan import BadBody
@@ -39,7 +39,7 @@ _KINDS: Final = {
 _NO_COUNTS: Final = Counts()
 
 
-class _TextDelta(msgspec.Struct):
+class _TextDelta(msgspec.Struct, forbid_unknown_fields=True):
     text: str
 
 
@@ -96,6 +96,8 @@ class ConverseStreamParser:
             case "contentBlockStart" if call := inner(inner(body, "start"), "toolUse"):
                 self._calls[index] = len(self._calls)
                 yield ToolBegun(self._calls[index], text_in(call, "toolUseId"), text_in(call, "name"))
+            case "contentBlockStart":
+                yield from (Unread(kind) for kind in inner(body, "start") if kind not in READ)
             case "contentBlockDelta":
                 yield from self._delta(index, inner(body, "delta"))
             case "contentBlockStop" if index in self._thoughts:
@@ -130,3 +132,4 @@ class ConverseStreamParser:
             yield ReasoningPiece(text)
         if data := text_in(thought, "redactedContent"):
             yield Sealed(data, ISSUER)
+        yield from (Unread(kind) for kind in delta if kind not in READ)

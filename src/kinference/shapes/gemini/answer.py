@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kinference.shapes import citations
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.gemini.embed import parse_embeddings, parse_predictions
-from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps, loads, object_text
 from kinference.shapes.logprobs import of_gemini, to_gemini
 from kinference.shapes.made_images import of_gemini as of_gemini_image
@@ -33,6 +33,8 @@ _FINISHES: Final[Mapping[str, Finish]] = {
         Finish.REFUSAL,
     ),
 }
+_OWN: Final = ("inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+"""What a part may hold that no other API has a form for."""
 _REASONS: Final = {Finish.LENGTH: "MAX_TOKENS", Finish.REFUSAL: "SAFETY"}
 
 
@@ -51,7 +53,7 @@ def reason_of(finish: Finish, *, declines: bool = False) -> str:
 
 
 def parse_answer(body: Json) -> Answer:
-    """Read an answer; what only Google could run is passed over."""
+    """Read an answer; what is not as it should be is passed over."""
     if isinstance(body.get("embeddings"), list):
         return parse_embeddings(body["embeddings"])
     if isinstance(body.get("predictions"), list):
@@ -106,14 +108,16 @@ def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
             arguments = dumps(call.get("args") or {}).decode()
             yield ToolCall(text_in(call, "id") or call_id(answer_id, calls), text_in(call, "name"), arguments)
             calls += 1
-        elif "inlineData" in part:
-            yield from of_gemini_image(part["inlineData"])
+        elif images := tuple(of_gemini_image(part.get("inlineData"))):
+            yield from images
         elif text:
             if part.get("thought") is True:
                 yield Reasoning(text)
             else:
                 yield Text(text, logprobs=logprobs)
                 logprobs = ()
+        else:
+            yield from (Unread(kind) for kind in _OWN if part.get(kind))
 
 
 def counts_of(usage: object) -> Counts:

@@ -27,6 +27,7 @@ from kinference.shapes.gemini.answer import is_cut, part_of, reason_of, response
 from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import to_gemini
+from kinference.shapes.lost import noted
 
 _STATUSES: Final = {
     400: "INVALID_ARGUMENT",
@@ -48,6 +49,7 @@ class GeminiStreamEmitter:
         self._counts = Counts()
         self._finish = Finish.STOP
         self._declines = False
+        self._notes: list[str] = []
         self._said: list[str] = []
         self._cited: list[Citation] = []
 
@@ -100,6 +102,8 @@ class GeminiStreamEmitter:
         calls = (ToolCall(begun.id, begun.name, "".join(texts)) for begun, texts in self._calls.values())
         parts = [part for call in calls if not is_cut(call, self._finish) and (part := part_of(call))]
         last = response(parts or [{"text": ""}], reason_of(self._finish, declines=self._declines))
+        if self._notes:
+            last["candidates"][0]["finishMessage"] = noted(";".join(self._notes))
         if self._cited:
             last["candidates"][0]["groundingMetadata"] = to_gemini_pages(self._cited, "".join(self._said))
         return self._event(last | {"usageMetadata": usage_of(self._counts)})
@@ -114,6 +118,11 @@ class GeminiStreamEmitter:
 
     def _failed(self, message: str, code: int) -> bytes:
         return self._event({"error": {"code": code, "message": message, "status": _STATUSES.get(code, "INTERNAL")}})
+
+    def note(self, loss: str) -> bytes:
+        """Tells what the client does not get with the reason of the end: there are no comments here."""
+        self._notes.append(loss)
+        return b""
 
     def keep_alive(self) -> bytes:
         """Nothing: Google's own clients read every line as data."""

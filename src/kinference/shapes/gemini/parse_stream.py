@@ -22,7 +22,7 @@ from kinference.shapes.answers import (
 from kinference.shapes.citations import CITATIONS_MAX, Citation, of_gemini
 from kinference.shapes.failures import failure_of
 from kinference.shapes.gemini.answer import blocks_of, candidate_of, counts_of, finish_of, is_blocked
-from kinference.shapes.ir import Image, Json, Reasoning, Sealed, Text, ToolCall
+from kinference.shapes.ir import Image, Json, Reasoning, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import text_in
 from kinference.shapes.scan import BadBody
@@ -124,7 +124,7 @@ class GeminiStreamParser:
                     yield Shown(block)
                 case Reasoning():
                     yield ReasoningPiece(block.text)
-                case Sealed():
+                case Sealed() | Unread():
                     yield block
                 case ToolCall():
                     yield ToolBegun(self._calls, block.id, block.name)

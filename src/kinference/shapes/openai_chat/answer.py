@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kinference.shapes import citations, made_images
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
-from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import Logprobs, of_openai, to_chat
 from kinference.shapes.seals import own_or_sealed
@@ -84,15 +84,26 @@ def said_in(content: object) -> tuple[str, str]:
     return thought, "".join(text_in(part, "text") for part in parts)
 
 
+def thought_in(message: Json) -> str:
+    """What was thought, of a message or a delta, under any of the names that it has."""
+    if thought := text_in(message, "reasoning_content", "reasoning"):
+        return thought
+    details = message.get("reasoning_details")
+    parts = (part for part in (details if isinstance(details, list) else ()) if isinstance(part, dict))
+    return "".join(text_in(part, "text", "summary") for part in parts)
+
+
 def _blocks(message: Json, answer_id: str, logprobs: Logprobs) -> Iterator[Block]:
     parted, text = said_in(message.get("content"))
-    if thought := text_in(message, "reasoning_content", "reasoning") or parted:
+    if thought := thought_in(message) or parted:
         yield Reasoning(thought)
     if text:
         yield Text(text, logprobs=logprobs)
     yield from made_images.of_chat(message.get("images"))
     if refusal := text_in(message, "refusal"):
         yield Refusal(refusal)
+    if isinstance(message.get("audio"), dict):
+        yield Unread("audio")
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         calls = [{"function": message["function_call"]}] if isinstance(message.get("function_call"), dict) else []

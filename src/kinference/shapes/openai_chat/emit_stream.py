@@ -23,8 +23,9 @@ from kinference.shapes.citations import to_chat as to_chat_annotations
 from kinference.shapes.ir import Json, Reasoning, Sealed
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import to_chat
+from kinference.shapes.lost import noted
 from kinference.shapes.openai_chat.answer import reason_of, signed_block, usage_of
-from kinference.shapes.sse import emit
+from kinference.shapes.sse import comment, emit
 
 _DONE = emit("", b"[DONE]")
 
@@ -96,6 +97,10 @@ class ChatStreamEmitter:
         """An error, and neither a reason nor the mark of the end."""
         error = {"message": message, "type": kind or "server_error", "param": None, "code": code}
         return emit("", dumps({"error": error}))
+
+    def note(self, loss: str) -> bytes:
+        """Tells what the client does not get."""
+        return comment(noted(loss))
 
     def keep_alive(self) -> bytes:
         """Says that the stream lives."""

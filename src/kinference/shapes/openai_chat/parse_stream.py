@@ -21,7 +21,7 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.failures import failure_of
-from kinference.shapes.ir import Json, Sealed
+from kinference.shapes.ir import Json, Sealed, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import (
@@ -32,6 +32,7 @@ from kinference.shapes.openai_chat.answer import (
     geminis_signature,
     said_in,
     text_in,
+    thought_in,
 )
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
@@ -51,6 +52,8 @@ class _Delta(msgspec.Struct):
     tool_calls: None = None
     annotations: None = None
     images: None = None
+    audio: None = None
+    reasoning_details: None = None
 
 
 class _Choice(msgspec.Struct):
@@ -132,7 +135,7 @@ class ChatStreamParser:
         delta = choice.get("delta")
         if isinstance(delta, dict):
             parted, text = said_in(delta.get("content"))
-            if thought := text_in(delta, "reasoning_content", "reasoning") or parted:
+            if thought := thought_in(delta) or parted:
                 yield ReasoningPiece(thought)
             probable = choice.get("logprobs")
             logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
@@ -142,6 +145,8 @@ class ChatStreamParser:
             yield from map(Cited, citations.of_openai(delta.get("annotations")))
             if refusal := text_in(delta, "refusal"):
                 yield RefusalPiece(refusal)
+            if isinstance(delta.get("audio"), dict):
+                yield Unread("audio")
             calls = delta.get("tool_calls")
             for position, call in enumerate(calls if isinstance(calls, list) else ()):
                 if isinstance(call, dict):

@@ -16,9 +16,10 @@ from kinference.shapes.answers import (
 from kinference.shapes.ir import Json, Refusal, Text
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import to_completions
+from kinference.shapes.lost import noted
 from kinference.shapes.openai_chat.answer import logprobs_of, usage_of
 from kinference.shapes.openai_chat.emit_stream import ChatStreamEmitter
-from kinference.shapes.sse import emit
+from kinference.shapes.sse import comment, emit
 
 _REASONS = {Finish.LENGTH: "length", Finish.REFUSAL: "content_filter"}
 
@@ -95,6 +96,10 @@ class CompletionStreamEmitter:
     def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:
         """An error, and neither a reason nor the mark of the end."""
         return self._errors.fail(message, kind, code)
+
+    def note(self, loss: str) -> bytes:
+        """Tells what the client does not get."""
+        return comment(noted(loss))
 
     def keep_alive(self) -> bytes:
         """Says that the stream lives."""

@@ -8,7 +8,7 @@ from kinference.shapes import made_images
 from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
 from kinference.shapes.citations import CITATIONS_MAX, Citation, to_responses
 from kinference.shapes.citations import of_openai as of_openai_annotations
-from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import counts_of, text_in
 from kinference.shapes.seals import sealed
@@ -43,6 +43,7 @@ _DEFAULTS: Final[Json] = {
     "tools": [],
     "top_p": None,
 }
+_SAID: Final = ("output_text", "refusal", "")
 _REASONS: Final = {Finish.LENGTH: "max_output_tokens", Finish.REFUSAL: "content_filter"}
 
 
@@ -50,7 +51,7 @@ _REASONS: Final = {Finish.LENGTH: "max_output_tokens", Finish.REFUSAL: "content_
 
 
 def parse_answer(body: Json) -> Answer:
-    """Read an answer; what only its provider could run is passed over. Raises NoAnswer for one that failed."""
+    """Read an answer. Raises NoAnswer for one that failed."""
     if body.get("status") == "failed":
         error = body.get("error")
         raise NoAnswer(text_in(error, "message") if isinstance(error, dict) else "the response failed")
@@ -97,6 +98,8 @@ def read_item(item: Json) -> Iterator[Block]:
                     yield Text(text, logprobs=of_openai(part.get("logprobs")))
                 elif isinstance(part, dict) and (refusal := text_in(part, "refusal")):
                     yield Refusal(refusal)
+                elif isinstance(part, dict) and (kind := text_in(part, "type")) not in _SAID:
+                    yield Unread(kind)
         case "function_call":
             yield ToolCall(text_in(item, "call_id", "id"), text_in(item, "name"), text_in(item, "arguments"))
         case "custom_tool_call":
@@ -106,6 +109,8 @@ def read_item(item: Json) -> Iterator[Block]:
             yield from made_images.of_responses(item)
         case "reasoning":
             yield from _read_thought(item)
+        case str(kind):
+            yield Unread(kind)
 
 
 def _read_thought(item: Json) -> Iterator[Block]:

@@ -20,9 +20,11 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
+from kinference.shapes.lost import noted
 from kinference.shapes.openai_responses.answer import cut, ended, envelope, response_id_of, usage_of
 from kinference.shapes.openai_responses.items import CallItem, ImageItem, Item, ReasoningItem, RefusalItem, TextItem
 from kinference.shapes.sequence import Sequencer
+from kinference.shapes.sse import comment
 
 
 class ResponsesStreamEmitter:
@@ -65,6 +67,10 @@ class ResponsesStreamEmitter:
         response = self._response or envelope(response_id_of("", self._frame), "", self._frame)
         failed = response | {"status": "failed", "error": error, "output": self._output}
         return self._event("response.failed", {"response": failed})
+
+    def note(self, loss: str) -> bytes:
+        """Tells what the client does not get."""
+        return comment(noted(loss))
 
     def keep_alive(self) -> bytes:
         """Says that the stream lives."""

@@ -24,7 +24,7 @@ from kinference.shapes.answers import (
 from kinference.shapes.citations import CITATIONS_MAX
 from kinference.shapes.citations import of_openai as of_openai_annotations
 from kinference.shapes.failures import failure_of
-from kinference.shapes.ir import Json, Sealed
+from kinference.shapes.ir import Json, Sealed, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.logprobs import Logprobs, of_openai
 from kinference.shapes.made_images import CALL, of_responses
@@ -184,6 +184,8 @@ class ResponsesStreamParser:
                 for at, part in enumerate(_parts(item, place)):
                     yield from self._whole(_Part(index, name, at), text_in(part, "text"))
             yield from self._sealed(index, text_in(item, "encrypted_content"))
+        elif isinstance(kind, str):
+            yield Unread(kind)
 
     def _sealed(self, index: int | None, seal: str) -> Iterator[Piece]:
         """The end of a thought, which its issuer may have sealed and may have told nothing of."""

@@ -5,7 +5,7 @@ import pytest
 
 from kinference.shapes.answers import Counts, Finish
 from kinference.shapes.anthropic_messages.answer import counts_of, finish_of, parse_answer, reason_of
-from kinference.shapes.ir import Reasoning, Sealed, Text, ToolCall
+from kinference.shapes.ir import Reasoning, Sealed, Text, ToolCall, Unread
 from kinference.vocabulary import Api
 from tests.unit.shapes.conversions import CHAT, MESSAGES, answered
 
@@ -24,7 +24,7 @@ def test_what_an_answer_says() -> None:
             "content": [
                 {"type": "thinking", "thinking": "r", "signature": "s"},
                 {"type": "redacted_thinking", "data": "d"},
-                {"type": "server_tool_use", "id": "z"},
+                {"type": "container_upload", "file_id": "z"},
                 {"type": "text", "text": "t"},
                 {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}},
             ],
@@ -34,6 +34,7 @@ def test_what_an_answer_says() -> None:
     assert answer.blocks == (
         Reasoning("r", "s", issuer),
         Sealed("d", issuer),
+        Unread("container_upload"),
         Text("t"),
         ToolCall("t1", "f", '{"a":1}'),
     )

@@ -3,7 +3,7 @@ from openai.types.responses import Response
 from pydantic import TypeAdapter
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
-from kinference.shapes.ir import Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.openai_responses.answer import emit_answer, parse_answer
 from kinference.vocabulary import Api
 from tests.unit.shapes.conversions import CHAT, RESPONSES, Stream, answered, chunk, data
@@ -25,7 +25,7 @@ def test_what_an_answer_says() -> None:
                 },
                 {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
                 {"type": "custom_tool_call", "call_id": "d", "name": "g", "input": "x"},
-                {"type": "web_search_call", "id": "w"},
+                {"type": "computer_call", "id": "w"},
             ],
             "usage": {"input_tokens": 9, "output_tokens": 5},
         }
@@ -36,6 +36,7 @@ def test_what_an_answer_says() -> None:
         Refusal("n"),
         ToolCall("c", "f", "{}"),
         ToolCall("d", "g", "x", is_free_form=True),
+        Unread("computer_call"),
     )
     assert (answer.finish, answer.counts) == (Finish.TOOLS, Counts(9, 5))
 
