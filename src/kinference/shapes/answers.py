@@ -113,6 +113,8 @@ class ToolBegun(msgspec.Struct, frozen=True):
     id: str
     name: str
     is_free_form: bool = False
+    namespace: str = ""
+    is_search: bool = False
 
 
 class ArgumentsPiece(msgspec.Struct, frozen=True):

@@ -49,7 +49,7 @@ class Concept(Keyed):
     ALLOWED_TOOLS = "tool choice among some"
     PARALLEL_TOOLS = "parallel tool calls off"
     WEB_SEARCH = "web search by the provider"
-    EARLIER_SEARCHES = "earlier web searches"
+    EARLIER_SEARCHES = "earlier searches by the provider"
     JSON_OBJECT = "answer as a JSON object"
     JSON_SCHEMA = "answer by a JSON schema"
     THINKING = "reasoning effort or budget"

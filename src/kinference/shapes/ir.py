@@ -74,6 +74,10 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: str
     is_free_form: bool = False
     cache: CacheMark | None = None
+    namespace: str = ""
+    """Of its tool, where the client is to be told both; the name is the tool's within it then."""
+    is_search: bool = False
+    """Asks the client for more tools."""
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -146,6 +150,10 @@ class Tool(msgspec.Struct, frozen=True):
     grammar: Grammar | None = None
     """What the text of a free-form one has to obey."""
     cache: CacheMark | None = None
+    namespace: str = ""
+    """Which its name begins with, where the client calls it by both apart."""
+    is_search: bool = False
+    """Has the client find more tools."""
 
 
 class WebSearch(msgspec.Struct, frozen=True):

@@ -1,11 +1,11 @@
-"""Tools as a destination takes them, and their calls as the client knows them: names within the destination's alphabet,
-and free-form tools as functions of one string.
+"""Tools as a destination takes them, and their calls as the client knows them: names within the destination's alphabet
+and whole, where the client has a tool's namespace apart, and free-form tools as functions of one string.
 """
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from kinference.shapes.answers import ArgumentsPiece, Finished, Piece, ToolBegun
 from kinference.shapes.ir import Block, Json, Request, Tool, ToolCall, ToolResult, kinds_of
 from kinference.shapes.json_text import as_object, dumps
+
+T = TypeVar("T", ToolCall, ToolBegun)
 
 NAME_MAX: Final = 64
 INPUT: Final[Json] = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
@@ -29,13 +31,22 @@ class Tooling(msgspec.Struct, frozen=True):
     """The destination's names that differ, and the client's."""
     free_form: frozenset[str] = frozenset()
     """Tools, by the client's name, whose input is text to the client and an object to the destination."""
+    namespaces: Mapping[str, str] = {}
+    """Those of tools, by the client's name with it."""
+    searches: frozenset[str] = frozenset()
+    """Tools that have the client find more tools."""
 
 
 def fit_tools(request: Request, *, wraps: bool) -> tuple[Request, Tooling]:
     """The request with names that every API takes, free-form tools as functions where `wraps`, and how to go back."""
     names = _safe_names(request)
     free_form = frozenset(tool.name for tool in request.tools if tool.is_free_form) if wraps else frozenset()
-    tooling = Tooling({safe: name for name, safe in names.items()}, free_form)
+    tooling = Tooling(
+        {safe: name for name, safe in names.items()},
+        free_form,
+        {tool.name: tool.namespace for tool in request.tools if tool.namespace},
+        frozenset(tool.name for tool in request.tools if tool.is_search),
+    )
     if not names and not free_form and not _has_bad_ids(request):
         return request, tooling
     choice = request.tool_choice
@@ -46,6 +57,11 @@ def fit_tools(request: Request, *, wraps: bool) -> tuple[Request, Tooling]:
         replace(turn, blocks=tuple(_block(block, names, wraps) for block in turn.blocks)) for turn in request.turns
     )
     return replace(request, tools=tools, tool_choice=choice, turns=turns), tooling
+
+
+def whole_name(namespace: str, name: str) -> str:
+    """One name for a tool in a namespace."""
+    return f"{namespace}{name}" if not namespace or namespace.endswith("__") else f"{namespace}__{name}"
 
 
 def safe_id(name: str) -> str:
@@ -114,9 +130,18 @@ class ToolRestorer:
         if not isinstance(block, ToolCall):
             return block
         name = self._tooling.names.get(block.name, block.name)
+        known = self._known(replace(block, name=name))
         if name not in self._tooling.free_form:
-            return replace(block, name=name)
-        return replace(block, name=name, arguments=_unwrapped(block.arguments), is_free_form=True)
+            return known
+        return replace(known, arguments=_unwrapped(block.arguments), is_free_form=True)
+
+    def _known(self, call: T) -> T:
+        """The call as the client knows its tool."""
+        tooling = self._tooling
+        if namespace := tooling.namespaces.get(call.name):
+            name = call.name.removeprefix(whole_name(namespace, ""))
+            return replace(call, name=name, namespace=namespace)
+        return replace(call, is_search=True) if call.name in tooling.searches else call
 
     def pieces(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """The pieces of a stream. The input of a free-form tool comes when it is whole."""
@@ -127,7 +152,7 @@ class ToolRestorer:
                     is_free_form = name in self._tooling.free_form
                     if is_free_form:
                         self._held[piece.call] = []
-                    yield replace(piece, name=name, is_free_form=is_free_form)
+                    yield self._known(replace(piece, name=name, is_free_form=is_free_form))
                 case ArgumentsPiece() if piece.call in self._held:
                     self._held[piece.call].append(piece.text)
                 case Finished():

@@ -4,7 +4,7 @@ import pytest
 
 from kinference.shapes.answers import ArgumentsPiece, Finish, Finished, Piece, ToolBegun
 from kinference.shapes.ir import Request, Role, Text, Tool, ToolCall, ToolChoice, ToolMode, ToolResult, Turn
-from kinference.shapes.tooling import INPUT, Tooling, ToolRestorer, fit_tools, safe_id
+from kinference.shapes.tooling import INPUT, Tooling, ToolRestorer, fit_tools, safe_id, whole_name
 
 LONG = "x" * 65
 END = Finished(Finish.TOOLS)
@@ -78,3 +78,31 @@ def test_free_form_tools_stay_where_there_are_some() -> None:
 def test_arguments_that_were_not_wrapped_are_left_alone() -> None:
     restorer = ToolRestorer(Tooling(free_form=frozenset({"sql"})))
     assert restorer.call(ToolCall("c", "sql", "5")) == ToolCall("c", "sql", "5", is_free_form=True)
+
+
+def test_a_tool_in_a_namespace_is_called_by_one_name_and_known_by_both() -> None:
+    assert whole_name("crm", "get") == "crm__get"
+    assert whole_name("mcp__crm__", "get") == "mcp__crm__get"
+    assert whole_name("", "get") == "get"
+    long = "n" * 60
+    tools = (Tool("crm__get", namespace="crm"), Tool(f"{long}__get.it", namespace=long), Tool("crm__other"))
+    fitted, tooling = fit_tools(Request(tools=tools), wraps=True)
+    assert [tool.name for tool in fitted.tools] == ["crm__get", safe_id(f"{long}__get.it"), "crm__other"]
+    restorer = ToolRestorer(tooling)
+    assert restorer.call(ToolCall("c", "crm__get", "{}")) == ToolCall("c", "get", "{}", namespace="crm")
+    assert restorer.call(ToolCall("c", fitted.tools[1].name, "{}")) == ToolCall("c", "get.it", "{}", namespace=long)
+    assert restorer.call(ToolCall("c", "crm__other", "{}")) == ToolCall("c", "crm__other", "{}")
+    [begun] = restorer.pieces([ToolBegun(0, "c", "crm__get")])
+    assert begun == ToolBegun(0, "c", "get", namespace="crm")
+
+
+def test_a_free_form_tool_may_be_in_a_namespace() -> None:
+    tool = Tool("sh__run", namespace="sh", is_free_form=True)
+    restorer = ToolRestorer(fit_tools(Request(tools=(tool,)), wraps=True)[1])
+    call = restorer.call(ToolCall("c", "sh__run", '{"input":"ls"}'))
+    assert call == ToolCall("c", "run", "ls", is_free_form=True, namespace="sh")
+
+
+def test_a_call_for_more_tools_is_known_as_one() -> None:
+    restorer = ToolRestorer(fit_tools(Request(tools=(Tool("tool_search", is_search=True),)), wraps=True)[1])
+    assert restorer.call(ToolCall("c", "tool_search", "{}")) == ToolCall("c", "tool_search", "{}", is_search=True)

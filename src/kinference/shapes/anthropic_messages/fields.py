@@ -34,6 +34,7 @@ FIELDS: Final[Fields] = {
         "tool_choice": Concept.FORCED_TOOLS,
         "thinking": Concept.THINKING,
         "output_config": Concept.JSON_SCHEMA,
+        "output_format": Concept.JSON_SCHEMA,
         "metadata": Concept.END_USER,
         "service_tier": Concept.SERVICE_TIER,
         "cache_control": _IGNORED,
@@ -100,6 +101,13 @@ FIELDS: Final[Fields] = {
     },
     "server_tool_use": {**_SEARCHED, "id": _IGNORED, "name": _IGNORED, "input": _IGNORED},
     "web_search_tool_result": {**_SEARCHED, "tool_use_id": _IGNORED, "content": _IGNORED},
+    "tool_reference": {"type": _MAPPED, "tool_name": _MAPPED, "cache_control": _IGNORED},
+    "tool_search_tool_result": {**_SEARCHED, "tool_use_id": _IGNORED, "content": _IGNORED},
+    "tool_search": {
+        "type": _MAPPED,
+        "name": _IGNORED,
+        **dict.fromkeys(("allowed_callers", "cache_control", "defer_loading", "strict"), _IGNORED),
+    },
     "web_search": {
         "type": Concept.WEB_SEARCH,
         "name": _KEPT,

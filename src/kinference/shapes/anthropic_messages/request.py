@@ -8,6 +8,7 @@ from kinference.shapes.anthropic_messages.settings import (
     CHATS,
     choice_of,
     format_of,
+    is_tool_search,
     mark_of,
     parallel_of,
     thinking_of,
@@ -76,7 +77,7 @@ def parse_request(body: Json) -> Request:
         ),
         stop=strings_of(body.get("stop_sequences"), "stop_sequences"),
         thinking=thinking_of(body),
-        format=format_of(body.get("output_config")),
+        format=format_of(body),
         is_streaming=bool(bool_of(body.get("stream"), "stream")),
         wants_usage=True,
         end_user=string_of(metadata.get("user_id"), "metadata.user_id"),
@@ -146,9 +147,11 @@ def _block(block: Json, where: str) -> Block:
             return _document(block, where)
         case "search_result":
             return _search_result(block, where)
-        case "web_search_tool_result":
+        case "tool_reference":
+            return Text(string_of(block.get("tool_name"), f"{where}.tool_name"))
+        case "web_search_tool_result" | "tool_search_tool_result":
             return Searched()
-        case "server_tool_use" if block.get("name") == NAME:
+        case "server_tool_use" if block.get("name") == NAME or is_tool_search(block.get("name")):
             return Searched()
         case "image_url" | "input_audio":
             raise BadBody(f"{where}.type: {CHATS}")

@@ -34,7 +34,7 @@ def _tools(tools: Sequence[object]) -> Iterator[Tool]:
         tool = object_of(value, where)
         if "function" in tool:
             raise BadBody(f"{where}.function: {CHATS}")
-        if is_search(tool):
+        if is_search(tool) or is_tool_search(tool.get("type")):  # all that could be found is offered at once
             continue
         if tool.get("type") not in (None, "custom") or "input_schema" not in tool:
             raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
@@ -48,6 +48,11 @@ def _tools(tools: Sequence[object]) -> Iterator[Tool]:
             strict=bool_of(tool.get("strict"), f"{where}.strict"),
             cache=mark_of(tool),
         )
+
+
+def is_tool_search(kind: object) -> bool:
+    """Whether this is what finds tools among those that are not told of at once."""
+    return isinstance(kind, str) and kind.startswith("tool_search_tool_")
 
 
 def choice_of(choice: Json) -> ToolChoice | None:
@@ -92,9 +97,11 @@ def thinking_of(body: Json) -> Thinking | None:
             return Thinking(effort or Effort.HIGH, is_shown=config.get("display") != "omitted")
 
 
-def format_of(value: object) -> Format | None:
-    """The answer's format; None where it is free. Raises BadBody."""
-    form = object_of(value or {}, "output_config").get("format")
+def format_of(body: Json) -> Format | None:
+    """The answer's format, also under its older name; None where it is free. Raises BadBody."""
+    form = object_of(body.get("output_config") or {}, "output_config").get("format")
+    if form is None:
+        form = body.get("output_format")
     if form is None:
         return None
     form = object_of(form, "output_config.format")

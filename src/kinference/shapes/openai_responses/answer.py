@@ -9,6 +9,7 @@ from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
 from kinference.shapes.citations import CITATIONS_MAX, Citation, to_responses
 from kinference.shapes.citations import of_openai as of_openai_annotations
 from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
+from kinference.shapes.json_text import as_object
 from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import counts_of, text_in
 from kinference.shapes.seals import sealed
@@ -225,7 +226,12 @@ def message_item(item_id: str, content: list[Json], status: str = "completed") -
 
 def call_item(item_id: str, call: ToolCall, status: str = "completed") -> Json:
     """An item of what was called."""
+    if call.is_search:
+        given = as_object(call.arguments) or {}
+        found: Json = {"type": "tool_search_call", "id": item_id, "call_id": call.id, "execution": "client"}
+        return found | {"arguments": given, "status": status}
     item: Json = {"id": item_id, "call_id": call.id, "name": call.name}
+    item |= {"namespace": call.namespace} if call.namespace else {}
     if call.is_free_form:
         return {"type": "custom_tool_call", **item, "input": call.arguments}
     return {"type": "function_call", **item, "arguments": call.arguments, "status": status}

@@ -89,7 +89,11 @@ class ResponsesStreamEmitter:
             case ArgumentsPiece():
                 return self._grown(piece.text)
             case ToolBegun():
-                call = ToolCall(piece.id, piece.name, "", piece.is_free_form)
+                call = ToolCall(
+                    *(piece.id, piece.name, "", piece.is_free_form),
+                    namespace=piece.namespace,
+                    is_search=piece.is_search,
+                )
                 return self._close() + self._opened(CallItem(self._suffix(), call))
             case ReasoningEnd():
                 return self._sealed(Reasoning("", piece.signature, piece.issuer))

@@ -13,7 +13,7 @@ DEFAULTS: Final = MappingProxyType({"truncation": "disabled"})
 
 _MARK = {"prompt_cache_breakpoint": Concept.CACHE_MARKS}
 _ITEM = {"type": _KEPT, "id": _IGNORED, "status": _IGNORED}
-_CALL = {**_ITEM, "call_id": _KEPT, "name": _KEPT, "async": _IGNORED, "caller": _IGNORED, "namespace": _IGNORED}
+_CALL = {**_ITEM, "call_id": _KEPT, "name": _KEPT, "async": _IGNORED, "caller": _IGNORED, "namespace": _MAPPED}
 _TOOL = {
     "type": _KEPT,
     "name": _KEPT,
@@ -106,6 +106,11 @@ FIELDS: Final[Fields] = {
         "external_web_access": _MAPPED,
         "search_content_types": _DROPPED,
     },
+    "namespace": {"type": _MAPPED, "name": _MAPPED, "description": _MAPPED, "tools": Concept.TOOLS},
+    "tool_search": {"type": _MAPPED, "execution": _MAPPED, "description": _KEPT, "parameters": _KEPT},
+    "tool_search_call": {**_ITEM, "call_id": _KEPT, "execution": _MAPPED, "arguments": _MAPPED},
+    "tool_search_output": {**_ITEM, "call_id": _KEPT, "execution": _MAPPED, "tools": Concept.TOOLS},
+    "additional_tools": {**_ITEM, "role": _IGNORED, "tools": Concept.TOOLS},
     "function": {**_TOOL, "parameters": _KEPT, "strict": Concept.STRICT_TOOLS, "output_schema": _IGNORED},
     "custom": {**_TOOL, "format": Concept.GRAMMARS},
     "tool_choice": {

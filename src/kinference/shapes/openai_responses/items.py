@@ -131,12 +131,16 @@ class CallItem:
 
     def grown(self, text: str) -> Events:
         self._pieces.append(text)
+        if self._call.is_search:  # which comes whole
+            return []
         return [(f"response.{self._name}.delta", {"item_id": self._id, "delta": text})]
 
     def done(self) -> Events:
         text = "".join(self._pieces) or ("" if self._call.is_free_form else "{}")
         said = {"input": text} if self._call.is_free_form else {"name": self._call.name, "arguments": text}
         self._call = replace(self._call, arguments=text)
+        if self._call.is_search:
+            return [(_DONE, {"item": self.whole()})]
         return [(f"response.{self._name}.done", {"item_id": self._id, **said}), (_DONE, {"item": self.whole()})]
 
     def whole(self) -> Json:

@@ -24,13 +24,22 @@ from kinference.shapes.ir import (
     ToolResult,
     Turn,
 )
-from kinference.shapes.json_text import bool_of, count_of, list_of, number_of, object_of, string_of
+from kinference.shapes.json_text import bool_of, count_of, dumps, list_of, number_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.made_images import TOOL, is_maker, made
 from kinference.shapes.openai_responses.fields import DEFAULTS, FIELDS
-from kinference.shapes.openai_responses.settings import format_of, thinking_of, tool_choice_of, tools_of, verbosity_of
+from kinference.shapes.openai_responses.settings import (
+    SEARCH,
+    format_of,
+    loaded_tools,
+    thinking_of,
+    tool_choice_of,
+    tools_of,
+    verbosity_of,
+)
 from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import unsealed
+from kinference.shapes.tooling import whole_name
 from kinference.shapes.web_search import check_choice, of_responses
 from kinference.vocabulary import Api
 
@@ -45,7 +54,8 @@ def parse_request(body: Json) -> Request:
     leading = next((at for at, turn in enumerate(turns) if turn.role is not Role.SYSTEM), len(turns))
     instructions = string_of(body.get("instructions"), "instructions")
     said = (block for turn in turns[:leading] for block in turn.blocks if isinstance(block, Text))
-    tools = tools_of(body.get("tools"))
+    offered = (*tools_of(body.get("tools")), *loaded_tools(body.get("input")))
+    tools = tuple({tool.name: tool for tool in offered}.values())
     search = of_responses(list_of(body.get("tools"), "tools"), FIELDS)
     check_choice(search, is_demanded=body.get("tool_choice") == "required" and not tools)
     makers = [tool for tool in list_of(body.get("tools"), "tools") if is_maker(tool)]
@@ -88,8 +98,15 @@ def _turns(value: object) -> Iterator[Turn]:
     items = list_of(value, "input")
     if not items:
         raise BadBody("input: empty; the body has to carry its prompt")
-    for at, item in enumerate(items):
-        yield _turn(object_of(item, f"input[{at}]"), f"input[{at}]")
+    for at, one in enumerate(items):
+        item = object_of(one, f"input[{at}]")
+        if not _is_providers_search(item) and item.get("type") != "additional_tools":
+            yield _turn(item, f"input[{at}]")
+
+
+def _is_providers_search(item: Json) -> bool:
+    """Whether this is of a search for tools that the provider made itself: all of them are offered."""
+    return item.get("type") in (f"{SEARCH}_call", f"{SEARCH}_output") and item.get("execution") == "server"
 
 
 def _joined(turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -114,6 +131,12 @@ def _turn(item: Json, where: str) -> Turn:
         case "function_call_output" | "custom_tool_call_output":
             call = string_of(item.get("call_id"), f"{where}.call_id")
             return Turn(Role.USER, (ToolResult(call, _content(item.get("output"), where)),))
+        case "tool_search_call":
+            return Turn(Role.ASSISTANT, (_search(item, where),))
+        case "tool_search_output":
+            call, found = string_of(item.get("call_id"), f"{where}.call_id"), loaded_tools([item])
+            names = ", ".join(tool.name for tool in found)
+            return Turn(Role.USER, (ToolResult(call, (Text(f"Tools found: {names or 'none'}"),)),))
         case "image_generation_call" if item.get("result"):
             return Turn(Role.ASSISTANT, (made(string_of(item["result"], f"{where}.result")),))
         case "web_search_call":
@@ -124,8 +147,16 @@ def _turn(item: Json, where: str) -> Turn:
             raise Untranslatable(f"{where}.type: only its own provider knows this kind of item")
 
 
+def _search(item: Json, where: str) -> ToolCall:
+    """A call for more tools, whose arguments are an object."""
+    given = item.get("arguments")
+    arguments = given if isinstance(given, str) else dumps(given or {}).decode()
+    return ToolCall(string_of(item.get("call_id"), f"{where}.call_id"), SEARCH, arguments)
+
+
 def _call(item: Json, where: str) -> ToolCall:
     call, name = string_of(item.get("call_id"), f"{where}.call_id"), string_of(item.get("name"), f"{where}.name")
+    name = whole_name(string_of(item.get("namespace"), f"{where}.namespace"), name)
     if item.get("type") == "custom_tool_call":
         return ToolCall(call, name, string_of(item.get("input"), f"{where}.input"), is_free_form=True)
     return ToolCall(call, name, string_of(item.get("arguments"), f"{where}.arguments"))

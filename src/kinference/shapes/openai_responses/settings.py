@@ -1,6 +1,7 @@
 """Tools, tool choice, text format and reasoning of a Responses request."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -10,34 +11,67 @@ from kinference.shapes.lost import Untranslatable
 from kinference.shapes.made_images import is_maker
 from kinference.shapes.openai_chat.settings import MODES, allowed, effort_of, grammar_of, named, schema_format
 from kinference.shapes.scan import BadBody
+from kinference.shapes.tooling import whole_name
 from kinference.shapes.web_search import is_search
+
+SEARCH: Final = "tool_search"
+"""How a tool is called that has the client find more tools."""
+LOADING: Final = ("tool_search_output", "additional_tools")
+"""Items that bring tools."""
 
 
 def tools_of(value: object) -> tuple[Tool, ...]:
     """The tools. Raises BadBody."""
-    return tuple(_tools(list_of(value, "tools")))
+    return tuple(_tools(list_of(value, "tools"), "tools"))
 
 
-def _tools(tools: Sequence[object]) -> Iterator[Tool]:
+def loaded_tools(items: object) -> Iterator[Tool]:
+    """Those that came within the conversation, as somebody found them. Raises BadBody."""
+    for at, item in enumerate(items if isinstance(items, list) else ()):
+        if isinstance(item, dict) and item.get("type") in LOADING:
+            where = f"input[{at}].tools"
+            yield from _tools(list_of(item.get("tools"), where), where)
+
+
+def _tools(tools: Sequence[object], place: str) -> Iterator[Tool]:
     for at, value in enumerate(tools):
-        where = f"tools[{at}]"
+        where = f"{place}[{at}]"
         tool = object_of(value, where)
-        if is_search(tool) or is_maker(tool):
-            continue
-        if tool.get("type") not in ("function", "custom"):
-            raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
-        name, description = named(tool, where), string_of(tool.get("description"), f"{where}.description")
-        if tool["type"] == "custom":
-            form = object_of(tool.get("format") or {}, f"{where}.format")
-            yield Tool(name, description, is_free_form=True, grammar=grammar_of(form, f"{where}.format"))
-            continue
-        schema = tool.get("parameters")
-        yield Tool(
-            name,
-            description,
-            None if schema is None else object_of(schema, f"{where}.parameters"),
-            bool_of(tool.get("strict"), f"{where}.strict"),
-        )
+        match tool.get("type"):
+            case "function" | "custom":
+                yield _tool(tool, where)
+            case "namespace":
+                inner = _tools(list_of(tool.get("tools"), f"{where}.tools"), f"{where}.tools")
+                yield from _within(inner, named(tool, where), string_of(tool.get("description"), where))
+            case "tool_search" if tool.get("execution") == "client":
+                yield replace(_tool({"name": SEARCH, **tool}, where), is_search=True)
+            case "tool_search":
+                pass  # all that could be found is offered at once
+            case _ if is_search(tool) or is_maker(tool):
+                pass
+            case _:
+                raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
+
+
+def _within(tools: Iterable[Tool], namespace: str, about: str) -> Iterator[Tool]:
+    """The tools of a namespace, each by a name with it and with what is said of all."""
+    for tool in tools:
+        described = "\n\n".join(text for text in (about, tool.description) if text)
+        yield replace(tool, name=whole_name(namespace, tool.name), description=described, namespace=namespace)
+
+
+def _tool(tool: Json, where: str) -> Tool:
+    name, description = named(tool, where), string_of(tool.get("description"), f"{where}.description")
+    if tool["type"] == "custom":
+        form = object_of(tool.get("format") or {}, f"{where}.format")
+        return Tool(name, description, is_free_form=True, grammar=grammar_of(form, f"{where}.format"))
+    schema = tool.get("parameters")
+    return Tool(
+        name,
+        description,
+        None if schema is None else object_of(schema, f"{where}.parameters"),
+        bool_of(tool.get("strict"), f"{where}.strict"),
+    )
 
 
 def tool_choice_of(value: object) -> ToolChoice | None:

@@ -24,6 +24,9 @@ TYPES: dict[str, list[Any]] = {
     "tools": [sdk.ToolParam],
     "server_tool_use": [sdk.ServerToolUseBlockParam],
     "web_search_tool_result": [sdk.WebSearchToolResultBlockParam],
+    "tool_reference": [sdk.ToolReferenceBlockParam],
+    "tool_search_tool_result": [sdk.ToolSearchToolResultBlockParam],
+    "tool_search": [sdk.ToolSearchToolBm25_20251119Param, sdk.ToolSearchToolRegex20251119Param],
     "web_search": [
         sdk.WebSearchTool20250305Param,
         sdk.WebSearchTool20260209Param,

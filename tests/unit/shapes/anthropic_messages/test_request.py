@@ -10,6 +10,7 @@ from kinference.shapes.ir import (
     Request,
     Role,
     Sealed,
+    Searched,
     Text,
     ToolCall,
     ToolResult,
@@ -128,3 +129,24 @@ def test_a_budget_for_the_task_is_told() -> None:
     output = {"effort": "low", "task_budget": {"type": "tokens", "total": 9}}
     body = {"model": "m", "max_tokens": 9, "messages": HI, "output_config": output}
     assert parse_request(body).extras == ("output_config.task_budget",)
+
+
+def test_tools_that_are_found_within_the_conversation() -> None:
+    """As Claude Code finds them: all are offered at once, and what was found is told in words."""
+    tools = [
+        {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"},
+        {"name": "f", "input_schema": {"type": "object"}, "defer_loading": True},
+    ]
+    search = {"type": "server_tool_use", "id": "s", "name": "tool_search_tool_regex", "input": {"query": "f"}}
+    found = {"type": "tool_search_tool_result", "tool_use_id": "s", "content": {}}
+    call = {"type": "tool_use", "id": "c", "name": "ToolSearch", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "tool_reference", "tool_name": "f"}]}
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [search, found, call]},
+        {"role": "user", "content": [result]},
+    ]
+    request = parse_request({"model": "m", "max_tokens": 9, "messages": messages, "tools": tools})
+    assert [tool.name for tool in request.tools] == ["f"]
+    assert request.turns[1].blocks == (Searched(), Searched(), ToolCall("c", "ToolSearch", "{}"))
+    assert request.turns[2].blocks == (ToolResult("c", (Text("f"),)),)

@@ -74,10 +74,13 @@ def test_a_budget_is_the_least_effort_that_thinks_as_long(budget: int, effort: E
 
 
 def test_formats() -> None:
-    assert format_of(None) is None
+    assert format_of({}) is None
     schema = {"type": "object"}
-    assert format_of({"format": {"type": "json_schema", "schema": schema}}) == Format(
+    assert format_of({"output_config": {"format": {"type": "json_schema", "schema": schema}}}) == Format(
         FormatKind.JSON_SCHEMA, schema=schema, strict=True
     )
     with pytest.raises(BadBody, match=r"output_config\.format\.type"):
-        format_of({"format": {"type": "xml"}})
+        format_of({"output_config": {"format": {"type": "xml"}}})
+    assert format_of({"output_format": {"type": "json_schema", "schema": schema}}) == Format(
+        FormatKind.JSON_SCHEMA, schema=schema, strict=True
+    )

@@ -108,3 +108,19 @@ def test_sealed_thoughts_come_back_to_their_issuer() -> None:
     assert thought["encrypted_content"].startswith("kinference.")
     assert shut["summary"] == []
     assert shut["encrypted_content"].startswith("kinference.")
+
+
+def test_calls_within_a_namespace_and_for_more_tools_are_streamed_as_the_client_knows_them() -> None:
+    group = {"type": "namespace", "name": "crm", "description": "", "tools": [{"type": "function", "name": "get"}]}
+    search = {"type": "tool_search", "execution": "client", "parameters": {"type": "object"}}
+    calls = [
+        {"index": 0, "id": "c", "function": {"name": "crm__get", "arguments": "{}"}},
+        {"index": 1, "id": "s", "function": {"name": "tool_search", "arguments": '{"query":"q"}'}},
+    ]
+    stream = Stream(RESPONSES, CHAT, tools=[group, search])
+    stream.feed(data(chunk({"tool_calls": calls}), chunk({}, "tool_calls"), "[DONE]")).end()
+    for event in stream.events:
+        ADAPTER.validate_python(event)
+    first, second = stream.events[-1]["response"]["output"]
+    assert (first["namespace"], first["name"]) == ("crm", "get")
+    assert (second["type"], second["arguments"]) == ("tool_search_call", {"query": "q"})

@@ -6,7 +6,13 @@ import pytest
 from openai.types import responses as sdk
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
 from openai.types.responses.response_format_text_json_schema_config_param import ResponseFormatTextJSONSchemaConfigParam
-from openai.types.responses.response_input_item_param import FunctionCallOutput, ImageGenerationCall, Message
+from openai.types.responses.response_input_item_param import (
+    AdditionalTools,
+    FunctionCallOutput,
+    ImageGenerationCall,
+    Message,
+    ToolSearchCall,
+)
 from openai.types.responses.tool_param import ImageGeneration
 from openai.types.shared_params.reasoning import Reasoning
 
@@ -29,6 +35,11 @@ TYPES: dict[str, list[Any]] = {
     "output_text": [sdk.ResponseOutputTextParam],
     "refusal": [sdk.ResponseOutputRefusalParam],
     "function": [sdk.FunctionToolParam],
+    "namespace": [sdk.NamespaceToolParam],
+    "tool_search": [sdk.ToolSearchToolParam],
+    "tool_search_call": [ToolSearchCall],
+    "tool_search_output": [sdk.ResponseToolSearchOutputItemParamParam],
+    "additional_tools": [AdditionalTools],
     "custom": [sdk.CustomToolParam],
     "web_search_call": [sdk.ResponseFunctionWebSearchParam],
     "image_generation_call": [ImageGenerationCall],

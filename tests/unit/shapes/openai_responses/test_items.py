@@ -50,3 +50,22 @@ def test_the_life_of_a_thought() -> None:
     unsigned = ReasoningItem("1")
     unsigned.seal(Reasoning(""))
     assert "encrypted_content" not in unsigned.whole()
+
+
+def test_the_life_of_a_call_for_more_tools() -> None:
+    item = CallItem("1", ToolCall("s", "tool_search", "", is_search=True))
+    assert life(item, '{"query":', '"q"}') == ["output_item.added", "output_item.done"]
+    assert item.whole() == {
+        "type": "tool_search_call",
+        "id": "fc_1",
+        "call_id": "s",
+        "execution": "client",
+        "arguments": {"query": "q"},
+        "status": "completed",
+    }
+
+
+def test_a_call_within_a_namespace_has_it_apart() -> None:
+    whole = CallItem("1", ToolCall("c", "get", "{}", namespace="crm")).whole()
+    assert (whole["type"], whole["namespace"], whole["name"]) == ("function_call", "crm", "get")
+    assert "namespace" not in CallItem("1", ToolCall("c", "get", "{}")).whole()

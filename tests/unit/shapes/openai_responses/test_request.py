@@ -116,3 +116,37 @@ def test_what_a_provider_keeps_goes_nowhere_else(members: dict[str, object]) -> 
 def test_what_cannot_be_read_is_named_by_its_place(given: object) -> None:
     with pytest.raises(BadBody, match="input"):
         parse(given)
+
+
+def test_calls_within_namespaces_and_calls_for_more_tools() -> None:
+    group = {"type": "namespace", "name": "crm", "tools": [{"type": "function", "name": "get"}]}
+    items = [
+        {"role": "user", "content": "hi"},
+        {"type": "tool_search_call", "call_id": "s", "execution": "client", "arguments": {"query": "q"}},
+        {"type": "tool_search_output", "call_id": "s", "execution": "client", "tools": [group]},
+        {"type": "function_call", "call_id": "c", "namespace": "crm", "name": "get", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "ok"},
+    ]
+    request = parse(items, tools=[{"type": "tool_search", "execution": "client", "parameters": {}}])
+    assert [tool.name for tool in request.tools] == ["tool_search", "crm__get"]
+    assert [turn.blocks for turn in request.turns[1:]] == [
+        (ToolCall("s", "tool_search", '{"query":"q"}'),),
+        (ToolResult("s", (Text("Tools found: crm__get"),)),),
+        (ToolCall("c", "crm__get", "{}"),),
+        (ToolResult("c", (Text("ok"),)),),
+    ]
+    found = parse([{"type": "tool_search_output", "call_id": "s", "tools": []}])
+    assert found.turns[0].blocks == (ToolResult("s", (Text("Tools found: none"),)),)
+
+
+def test_a_search_for_tools_that_the_provider_made_needs_no_turn() -> None:
+    items = [
+        {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f"}]},
+        {"role": "developer", "content": "s"},
+        {"role": "user", "content": "hi"},
+        {"type": "tool_search_call", "execution": "server", "arguments": {}},
+        {"type": "tool_search_output", "execution": "server", "tools": [{"type": "function", "name": "f"}]},
+    ]
+    request = parse(items)
+    assert [tool.name for tool in request.tools] == ["f"]
+    assert (request.system, len(request.turns)) == ((Text("s"),), 1)

@@ -2,7 +2,14 @@ import pytest
 
 from kinference.shapes.ir import Effort, Format, FormatKind, Thinking, Tool, ToolChoice, ToolMode
 from kinference.shapes.lost import Untranslatable
-from kinference.shapes.openai_responses.settings import format_of, thinking_of, tool_choice_of, tools_of, verbosity_of
+from kinference.shapes.openai_responses.settings import (
+    format_of,
+    loaded_tools,
+    thinking_of,
+    tool_choice_of,
+    tools_of,
+    verbosity_of,
+)
 from kinference.shapes.scan import BadBody
 
 
@@ -54,3 +61,40 @@ def test_text_and_reasoning() -> None:
     assert verbosity_of({"verbosity": "low"}) == "low"
     assert thinking_of(None) is None
     assert thinking_of({"effort": "high", "summary": "auto"}) == Thinking(Effort.HIGH, is_shown=True)
+
+
+SEARCHING = {"type": "tool_search", "execution": "client", "description": "d", "parameters": {"type": "object"}}
+GROUP = {
+    "type": "namespace",
+    "name": "crm",
+    "description": "Customers.",
+    "tools": [{"type": "function", "name": "get", "description": "Gets."}, {"type": "custom", "name": "run"}],
+}
+
+
+def test_the_tools_of_a_namespace_are_the_clients_own() -> None:
+    assert tools_of([GROUP]) == (
+        Tool("crm__get", "Customers.\n\nGets.", namespace="crm"),
+        Tool("crm__run", "Customers.", is_free_form=True, namespace="crm"),
+    )
+    with pytest.raises(Untranslatable, match=r"tools\[0\].tools\[0\].type"):
+        tools_of([{**GROUP, "tools": [{"type": "file_search"}]}])
+    with pytest.raises(BadBody, match=r"tools\[0\].name"):
+        tools_of([{"type": "namespace", "tools": []}])
+
+
+def test_a_search_for_tools_is_the_clients_or_needs_none() -> None:
+    assert tools_of([SEARCHING]) == (Tool("tool_search", "d", {"type": "object"}, is_search=True),)
+    assert tools_of([{"type": "tool_search"}, {"type": "tool_search", "execution": "server"}]) == ()
+
+
+def test_tools_that_came_within_the_conversation() -> None:
+    items = [
+        {"type": "tool_search_output", "call_id": "s", "tools": [GROUP]},
+        {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f"}]},
+        {"role": "user", "content": "hi"},
+    ]
+    assert [tool.name for tool in loaded_tools(items)] == ["crm__get", "crm__run", "f"]
+    assert list(loaded_tools("hi")) == []
+    with pytest.raises(Untranslatable, match=r"input\[0\].tools\[0\].type"):
+        list(loaded_tools([{"type": "additional_tools", "tools": [{"type": "file_search"}]}]))
