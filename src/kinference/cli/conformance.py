@@ -83,7 +83,9 @@ def add(verbs: Verbs) -> None:
 def _add_names(group: argparse._ArgumentGroup) -> None:
     names = Names()
     group.add_argument("--model", default="", metavar="M", help="a model that it serves on its own engines")
-    group.add_argument("--provider-model", default="", metavar="M", help="a model that a provider serves for it")
+    group.add_argument(
+        "--provider-model", default="", metavar="M", help="a model that a provider of OpenAI's Chat API serves for it"
+    )
     group.add_argument("--pool", default="", metavar="NAMESPACE/NAME", help="a pool that serves --model")
     group.add_argument("--tenant", default=names.tenant, metavar="T", help="a tenant that may use them (%(default)s)")
     group.add_argument("--rejected-tenant", default="", metavar="T", help="a tenant that may not")

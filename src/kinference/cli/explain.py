@@ -22,9 +22,12 @@ from kinference.core.refusal_replay import replay_refusal
 from kinference.errors import ConfigError
 from kinference.ids import Seconds
 from kinference.runtime.rehearsal import EndpointState, FleetState, Question, rehearse
+from kinference.shapes.detect import api_of_path
 from kinference.vocabulary import QosClass
 
 WIDTH_MIN = 120
+DESTINATION_WIDTH = 40
+"""Up to which the names stay whole where columns are tight."""
 EXAMPLE = """\
 examples:
   kinference explain --config kinference.yaml --request body.json
@@ -94,6 +97,11 @@ def run(args: argparse.Namespace) -> int:
         return _replay(args.recording, as_json=args.json)
     if args.config is None:
         print("kinference explain: --request needs --config", file=sys.stderr)
+        return 2
+    if api_of_path(args.path) is None:
+        print(
+            f"kinference explain: --path {args.path} is no API's; write it as clients do: /v1/messages", file=sys.stderr
+        )
         return 2
     try:
         config = load(args.config, process_environment())
@@ -174,7 +182,10 @@ def _state(path: Path) -> tuple[EndpointState, ...]:
 
 def _weighed(explanation: Explanation) -> Table:
     terms = [name for name, _ in explanation.candidates[0].terms] if explanation.candidates else []
-    destination = Column("destination", overflow="fold")  # whose ends tell them apart
+    longest = max((len(one.destination) for one in explanation.candidates), default=0)
+    destination = Column(
+        "destination", overflow="fold", min_width=min(longest, DESTINATION_WIDTH)
+    )  # ends tell them apart
     table = Table("", destination, "cached", *terms, "total ms", box=SIMPLE)
     for one in explanation.candidates:
         mark = "picked" if one.destination == explanation.pick else ""

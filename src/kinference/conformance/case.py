@@ -25,7 +25,7 @@ class Probe:
     async def choice(self, body: bytes | None = None) -> Picked:
         """A request that was pushed and picked, and for which there is a destination."""
         picked = await self.client.push_and_pick(self.chat() if body is None else body)
-        expect(picked.is_choice, f"no destination for model {self.target.names.model!r}: {picked.reason}")
+        expect(picked.is_choice, f"no destination for model {picked.requested_model!r}: {picked.reason}")
         return picked
 
     async def large_choice(self, length: int) -> Picked:
@@ -33,7 +33,7 @@ class Probe:
         body, step = self.chat(padding=length), min(MIB, self.target.limits.chunk_max)
         stream_id, _ = await self.client.push(*(body[at : at + step] for at in range(0, len(body), step)))
         picked = await self.client.pick(stream_id)
-        expect(picked.is_choice, f"no destination for model {self.target.names.model!r}: {picked.reason}")
+        expect(picked.is_choice, f"no destination for model {picked.requested_model!r}: {picked.reason}")
         return picked
 
     @asynccontextmanager

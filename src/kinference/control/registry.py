@@ -60,7 +60,7 @@ class Registry:
         try:
             version = await self._catalogue.write_provider(fresh)
         except Overtaken:
-            raise Taken(f"provider '{name}' already exists") from None
+            raise Taken(f"provider '{name}' already exists; change it with: kinference provider update") from None
         self._log("provider created", fresh, change, actor)
         return replace(fresh, version=version)
 
@@ -68,7 +68,7 @@ class Registry:
         _check_name(name)
         provider = await self._catalogue.provider(name)
         if provider is None:
-            raise Missing(f"provider '{name}' not found")
+            raise Missing(f"provider '{name}' not found; see: kinference provider list")
         return provider
 
     async def all(self) -> Sequence[Provider]:

@@ -52,7 +52,7 @@ class EndpointsApi:
         changed = self._drain(address, asked.pool, asked.draining)
         if not changed:
             where = f" in pool {asked.pool[:128]}" if asked.pool else ""
-            raise Missing(f"there is no endpoint {address[:128]}{where}")
+            raise Missing(f"there is no endpoint {address[:128]}{where}; see: kinference endpoint list")
         what = "drains" if asked.draining else "drains no longer"
         _log.warning("%s %s", address, what, extra={"endpoint": address, "actor": request.actor})
         return {"endpoints": changed}

@@ -68,6 +68,13 @@ _GEMINI_COUNTING = _infer(Api.GEMINI, runs_prompt=False)
 _ONE_MODEL = Route(Duty.SHOW_MODEL, ("GET",))
 
 
+SERVED = (
+    *(path for path, route in ROUTES.items() if route.duty is not Duty.HEALTH),
+    *(f"{_MODEL_PREFIXES[-1]}MODEL{action}" for action in (*_GEMINI_ACTIONS, _GEMINI_COUNT)),
+)
+"""What a client may have been looking for."""
+
+
 def find(path: str) -> Route | None:
     """The route of a path; None when there is none."""
     route = ROUTES.get(path)

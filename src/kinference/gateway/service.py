@@ -17,7 +17,7 @@ from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import HeldBody
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.reply import Reply
-from kinference.gateway.routes import Duty, Route, dialect_of, find, missed, shown_by
+from kinference.gateway.routes import SERVED, Duty, Route, dialect_of, find, missed, shown_by
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.shapes.counting import write_count
 from kinference.vocabulary import Api, Loss
@@ -25,9 +25,13 @@ from kinference.wire.exchange import Exchange, Table, respond, table
 from kinference.wire.strangers import is_of_a_strange_page
 
 _LOGGED_PATH_MAX = 200
-_STRANGE_PAGE = "web pages from elsewhere need a key (gateway.keys), or a name of listen.names"
+_STRANGE_PAGE = (
+    "web pages from elsewhere, and whoever asks under another name than this machine's own, need a key (gateway.keys), "
+    "or that name in listen.names"
+)
 _APIS = {api: api.value for api in Api}
 _LOSSES = {loss.value: loss for loss in Loss}
+_NO_LOSS = f"x-kinference-loss: no such value; write {', '.join(_LOSSES)}"
 
 
 class Gateway:
@@ -67,17 +71,16 @@ class Gateway:
         """Who answers, and with what."""
         exchange = reply.exchange
         if route is None:
-            meant = missed(exchange.path)
-            hint = f"; did you mean {meant}? look for /v1 in the client's base URL" if meant else ""
-            return reply.refuse(Refusal(errors.NOT_FOUND, f"no such path here{hint}"))
+            return reply.refuse(Refusal(errors.NOT_FOUND, f"no such path here; {_instead_of(exchange.path)}"))
         if exchange.method not in route.methods:
-            refusal = Refusal(errors.METHOD_NOT_ALLOWED, f"{exchange.method[:16]} is not served here")
+            told_instead = f"{exchange.method[:16]} is not served here; use {' or '.join(route.methods)}"
+            refusal = Refusal(errors.METHOD_NOT_ALLOWED, told_instead)
             return reply.refuse(refusal, (b"allow", route.allow))
         caller = self._keyring.identify(exchange.headers)
         if caller is None:
             return reply.refuse(Refusal(errors.UNAUTHENTICATED, "no valid API key was given"))
         names = self._options.own_names
-        if caller is ANYONE and names is not None and is_of_a_strange_page(exchange.headers, names):
+        if caller is ANYONE and names is not None and is_of_a_strange_page(exchange.method, exchange.headers, names):
             return reply.refuse(Refusal(errors.FORBIDDEN, _STRANGE_PAGE))
         reply.record.tenant = caller.tenant
         if route.api is not None:
@@ -96,7 +99,7 @@ class Gateway:
         name = unquote(shown_by(reply.exchange.path))
         found = next((model for model in directory.models() if model.id == name and not model.is_glob), None)
         if found is None or not directory.allows(caller.tenant, name):
-            await reply.refuse(Refusal(errors.UNKNOWN_MODEL, "no such model is served here"))
+            await reply.refuse(Refusal(errors.UNKNOWN_MODEL, "no such model is served here; GET /v1/models lists them"))
             return
         await reply.json(listing.of_one(found, reply.dialect))
 
@@ -104,9 +107,13 @@ class Gateway:
         exchange, record, api = reply.exchange, reply.record, route.api
         assert api is not None, "what infers has an API"
         record.api = _APIS[api]
+        loss = loss_of(told, self._options.loss)
+        if loss is None:
+            await reply.refuse(Refusal(errors.BAD_REQUEST, _NO_LOSS))
+            return
         body = HeldBody(self._body_limits, self._outside.picker)
         inbound = Inbound(exchange.path, exchange.query, exchange.headers, record.request_id, api)
-        order = Order(caller, inbound, body, not route.runs_prompt, loss_of(told, self._options.loss))
+        order = Order(caller, inbound, body, not route.runs_prompt, loss)
         dispatch = Dispatch(self._outside, self._options, record, order)
         try:
             outcome: Delivery | Estimated | Refusal | ErrorAnswer
@@ -129,6 +136,12 @@ class Gateway:
             body.placed()
 
 
+def _instead_of(path: str) -> str:
+    """What to ask for in place of a path that is none of ours."""
+    meant = missed(path)
+    return f"did you mean {meant}? look for /v1 in the client's base URL" if meant else f"there are {', '.join(SERVED)}"
+
+
 def _explained(refusal: Refusal, received: Table) -> Refusal:
     """What cannot be read may be compressed, which only the head tells of."""
     if refusal.fault is not errors.BAD_REQUEST or b"content-encoding" not in received:
@@ -136,10 +149,12 @@ def _explained(refusal: Refusal, received: Table) -> Refusal:
     return Refusal(errors.COMPRESSED, f"{refusal.message}; compressed bodies are not read: leave content-encoding out")
 
 
-def loss_of(told: Table, configured: Loss) -> Loss:
-    """What a lossy translation comes to for one request: its header can make it stricter and no laxer."""
+def loss_of(told: Table, configured: Loss) -> Loss | None:
+    """What a lossy translation comes to for one request: its header can make it stricter and no laxer. None where it
+    says what there is not: who mistypes `strict` is not to lose anything for it.
+    """
     wanted = told.get(b"x-kinference-loss")
     if wanted is None:
         return configured
-    named = _LOSSES.get(wanted.decode("latin-1").strip().lower(), configured)
-    return max(configured, named, key=list(Loss).index)
+    named = _LOSSES.get(wanted.decode("latin-1").strip().lower())
+    return named and max(configured, named, key=list(Loss).index)

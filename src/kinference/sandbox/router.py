@@ -46,7 +46,7 @@ class SandboxRouter:
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
         pattern = pattern_of(exchange.method, exchange.path)
-        if pattern is None or is_of_a_strange_page(exchange.headers, self._names):
+        if pattern is None or is_of_a_strange_page(exchange.method, exchange.headers, self._names):
             refusal = msgspec.json.encode({"error": "connection not allowed by policy"})
             await respond(exchange, 403, refusal, _JSON, (b"connection", b"close"))
         elif self._table.is_empty:

@@ -14,6 +14,8 @@ from kinference.wire.exchange import header
 
 _OF_PAGES = ("http", "https")
 _LOCALHOST = "localhost"
+_WITHOUT_ORIGIN = frozenset({"GET", "HEAD"})
+"""What browsers send without an `Origin` to where the page is from, or seems to be."""
 
 
 class OwnNames:
@@ -66,10 +68,11 @@ def refuse_pages(headers: Headers, names: OwnNames, asker: str) -> None:
         raise Denied("requests of web pages under another name of this machine are refused")
 
 
-def is_of_a_strange_page(headers: Headers, names: OwnNames) -> bool:
-    """Whether a web page from elsewhere sends this. Programs that are no pages have origins of other schemes."""
+def is_of_a_strange_page(method: str, headers: Headers, names: OwnNames) -> bool:
+    """Whether a web page from elsewhere sends this, or may. Programs have none, or one of their own scheme."""
     origin = header(headers, b"origin")
     if origin is None:
-        return False
+        host = header(headers, b"host")
+        return method in _WITHOUT_ORIGIN and host is not None and not names.include(host.decode("latin-1"))
     scheme, separator, page = origin.decode("latin-1").lower().partition("://")
     return not separator or (scheme in _OF_PAGES and not names.include(page))

@@ -141,3 +141,17 @@ def test_a_refusal_that_comes_out_otherwise_is_told(tmp_path: Path, capsys: pyte
     assert main(["explain", "--recording", refused(tmp_path, "because"), "--json"]) == 1
     (shown,) = json.loads(capsys.readouterr().out)
     assert (shown["recorded"], shown["same"]) == ("NO_WORKERS: because", False)
+
+
+def test_a_path_of_no_api_is_a_usage_error(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*flags, "--path", "/v1/mesages"]) == 2
+    assert "write it as clients do: /v1/messages" in capsys.readouterr().err
+
+
+def test_a_name_of_usual_length_stays_whole(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = "http://engine-7.of.the.fleet:8000"
+    (tmp_path / "config.yaml").write_text(f"pools: [{{name: p, endpoints: ['{url}']}}]")
+    assert main(flags) == 0
+    assert "default/p/engine-7.of.the.fleet:8000" in capsys.readouterr().out

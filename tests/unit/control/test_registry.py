@@ -57,7 +57,7 @@ async def test_without_a_name_it_gets_one(registry: Registry, openai: ProviderCh
 async def test_a_name_can_be_had_once(registry: Registry, openai: ProviderChange) -> None:
     outcomes = await asyncio.gather(*(registry.create("p", openai, "test") for _ in range(5)), return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Provider", *["Taken"] * 4]
-    with pytest.raises(Taken, match="'p' already exists"):
+    with pytest.raises(Taken, match="'p' already exists; change it with: kinference provider update"):
         await registry.create("p", openai, "test")
 
 
@@ -119,7 +119,7 @@ async def test_a_type_stays_what_it_is(registry: Registry, openai: ProviderChang
 
 
 async def test_what_is_not_there_is_missing(registry: Registry) -> None:
-    with pytest.raises(Missing, match="provider 'p' not found"):
+    with pytest.raises(Missing, match="provider 'p' not found; see: kinference provider list"):
         await registry.get("p")
     with pytest.raises(Missing):
         await registry.update("p", ProviderChange(), "test")

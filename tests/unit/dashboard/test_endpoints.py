@@ -50,7 +50,7 @@ async def test_anything_else_cannot_be_changed(body: object) -> None:
 async def test_an_endpoint_that_is_not_there_is_said() -> None:
     status, answer = await ask(Asked(), {"draining": True, "pool": "default/a"}, "/api/v1/endpoints/nope")
     assert (status, answer["error"]["code"]) == (404, "NOT_FOUND")
-    assert answer["error"]["message"] == "there is no endpoint nope in pool default/a"
+    assert answer["error"]["message"] == "there is no endpoint nope in pool default/a; see: kinference endpoint list"
 
 
 def test_only_members_of_the_collection_are_answered_for() -> None:

@@ -236,6 +236,24 @@ async def test_a_base_url_without_the_version_or_with_it_twice_is_told(path: str
     assert "did you mean /v1/chat/completions?" in json.loads(exchange.answer)["error"]["message"]
 
 
+async def test_an_error_says_what_to_ask_for_instead() -> None:
+    told = {}
+    for request in (get("/v1/images"), get(CHAT), get("/v1/models/gone"), get("/health", method="POST")):
+        told[request.path] = json.loads((await serve(request)).answer)["error"]["message"]
+    assert CHAT in told["/v1/images"]
+    assert "/v1beta/models/MODEL:generateContent" in told["/v1/images"]
+    assert told[CHAT] == "GET is not served here; use POST"
+    assert told["/health"] == "POST is not served here; use GET or HEAD"
+    assert "GET /v1/models" in told["/v1/models/gone"]
+
+
+@pytest.mark.parametrize(("loss", "status"), [(b"stirct", 400), (b"", 400), (b" Strict ", 200), (b"silent", 200)])
+async def test_a_mistyped_loss_is_refused_before_anything_is_lost(loss: bytes, status: int) -> None:
+    exchange = await serve(FakeExchange(CHAT, (BODY,), headers=((b"x-kinference-loss", loss),)))
+    assert exchange.status == status
+    assert status == 200 or "strict" in json.loads(exchange.answer)["error"]["message"]
+
+
 LOCAL = GatewayOptions(own_names=OwnNames(["chat.example"]))
 KEYED = GatewayOptions(keys=KEYS, allow_unauthenticated=True, own_names=OwnNames())
 
@@ -260,3 +278,26 @@ async def test_a_web_page_from_elsewhere_needs_a_key_where_only_this_machine_rea
     exchange = await serve(FakeExchange(CHAT, (BODY,), headers=fields), options=options)
     assert exchange.status == status
     assert status == 200 or "gateway.keys" in json.loads(exchange.answer)["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1beta/models", "/v1/models/a"])
+@pytest.mark.parametrize(
+    ("options", "host", "key", "is_told"),
+    [
+        (LOCAL, b"evil.test:8080", b"", False),
+        (LOCAL, b"evil.test:8080", b"Bearer anything", False),
+        (LOCAL, b"chat.example", b"", True),
+        (LOCAL, b"127.0.0.1:8080", b"", True),
+        (KEYED, b"evil.test:8080", b"", False),
+        (KEYED, b"evil.test:8080", b"Bearer sk-tenant-123", True),
+        (GatewayOptions(), b"evil.test:8080", b"", True),
+    ],
+)
+async def test_a_page_whose_name_leads_here_reads_no_list_of_models(
+    path: str, options: GatewayOptions, host: bytes, key: bytes, is_told: bool
+) -> None:
+    fields = ((b"host", host), *(((b"authorization", key),) if key else ()))
+    world = World(directory=directory("a"))
+    exchange = await serve(get(path, fields), world, options)
+    assert exchange.status == (200 if is_told else 403)
+    assert (b'"a"' in exchange.answer or b"models/a" in exchange.answer) is is_told

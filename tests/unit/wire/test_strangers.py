@@ -104,8 +104,23 @@ def test_our_own_page_may(name: bytes) -> None:
     ],
 )
 def test_the_origin_tells_whose_page_it_is(origin: bytes, is_strange: bool) -> None:
-    assert is_of_a_strange_page([(b"origin", origin)], NAMES) is is_strange
+    assert is_of_a_strange_page("POST", [(b"origin", origin)], NAMES) is is_strange
 
 
-def test_what_has_no_origin_is_no_page() -> None:
-    assert not is_of_a_strange_page([(b"host", b"evil.test")], NAMES)
+@pytest.mark.parametrize(
+    ("method", "host", "is_strange"),
+    [
+        ("POST", b"evil.test", False),
+        ("DELETE", b"evil.test", False),
+        ("GET", b"evil.test:8080", True),
+        ("HEAD", b"evil.test:8080", True),
+        ("GET", b"127.0.0.1:8080", False),
+        ("GET", b"router.example", False),
+    ],
+)
+def test_without_an_origin_the_name_tells_where_browsers_send_none(method: str, host: bytes, is_strange: bool) -> None:
+    assert is_of_a_strange_page(method, [(b"host", host)], NAMES) is is_strange
+
+
+def test_what_has_neither_origin_nor_host_is_no_browsers() -> None:
+    assert not is_of_a_strange_page("GET", [], NAMES)
