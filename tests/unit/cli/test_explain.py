@@ -144,7 +144,7 @@ def test_a_refusal_that_comes_out_otherwise_is_told(tmp_path: Path, capsys: pyte
 
 
 def test_a_path_of_no_api_is_a_usage_error(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*flags, "--path", "/v1/mesages"]) == 2
+    assert main([*flags, "--path", "/v1/massages"]) == 2
     assert "write it as clients do: /v1/messages" in capsys.readouterr().err
 
 

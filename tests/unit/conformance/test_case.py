@@ -25,7 +25,7 @@ def test_padding_makes_a_body_long_and_leaves_its_text_alone() -> None:
 
 
 async def test_a_choice_that_is_none_says_the_reason(probe: Probe) -> None:
-    with pytest.raises(Unexpected, match="no destination for model 'llama'"):
+    with pytest.raises(Unexpected, match="no destination for model 'nobody'"):
         await probe.choice(chat("nobody", "hello"))
 
 
