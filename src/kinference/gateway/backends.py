@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from urllib.parse import unquote, urlsplit
 
-import msgspec
-
 from kinference.gateway import headers
 from kinference.ids import Address, ObjectRef
 from kinference.ports import Headers, LocalTarget, ProviderTarget
 from kinference.shapes.counting import TOKENIZE, is_count
 from kinference.shapes.paths import path_to
+from kinference.structs import Frozen
 from kinference.vocabulary import Api
 from kinference.wire.exchange import header
 from kinference.wire.sigv4 import AwsKeys
@@ -74,7 +73,7 @@ class Directory:
     """Whether a tenant may use a model; decides what is listed, while the picker decides what is served."""
 
 
-class Inbound(msgspec.Struct, frozen=True):
+class Inbound(Frozen, frozen=True):
     """The client's request as far as dispatch needs it."""
 
     path: str
@@ -85,7 +84,7 @@ class Inbound(msgspec.Struct, frozen=True):
     """What the client speaks."""
 
 
-class Leg(msgspec.Struct, frozen=True):
+class Leg(Frozen, frozen=True):
     """A resolved destination: where to send, and what beside the body."""
 
     name: str

@@ -177,15 +177,17 @@ async def test_a19_a_stream_that_was_not_silent_long_enough_is_left_alone() -> N
 
 
 async def test_what_goes_wrong_in_the_silence_is_told_and_costs_the_stream_nothing() -> None:
-    class Broken(EventPassage):
-        def keep_alive(self) -> bytes:
-            answer.go_on.set()
-            raise AssertionError("a fault of our own")
+    class Broken(FakeExchange):
+        def send(self, chunk: bytes) -> bool:
+            if chunk == b": keep-alive\n\n":
+                answer.go_on.set()
+                raise AssertionError("a fault of our own")
+            return super().send(chunk)
 
     told: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context["exception"]))
     answer = Silent(CHUNK)
-    relay = silent_relay(FakeExchange("/v1/chat/completions"), answer, Broken(Api.OPENAI_CHAT, hide_usage=False))
+    relay = silent_relay(Broken("/v1/chat/completions"), answer, events())
     await relay.run()
     assert "of our own" in str(told)
     assert relay.end is End.OK
