@@ -6,7 +6,13 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinference.shapes.scan import DEPTH_MAX, _is_deep_by_bracket, _is_deep_by_value, mend_surrogates
+from kinference.shapes.scan import (
+    DEPTH_MAX,
+    _is_deep_by_bracket,
+    _is_deep_by_value,
+    _is_indented_deep,
+    mend_surrogates,
+)
 
 TEXT = st.text('[]{}"\\/bnu,:\né🙂', max_size=8)
 SIBLING = st.recursive(
@@ -35,6 +41,8 @@ def test_depth_is_found_whatever_the_strings_hold(
     is_deep = depth(value) > DEPTH_MAX
     assert _is_deep_by_value(text) is is_deep
     assert _is_deep_by_bracket(text) is is_deep
+    assert _is_indented_deep(text) >= is_deep
+    assert not _is_indented_deep(text) or depth(value) >= DEPTH_MAX
 
 
 @given(st.lists(st.sampled_from([r"\ud83d", r"\uDE00", r"\\", r"\"", r"\n", "ud83d", "ude00", r"\u00e9"]), max_size=12))

@@ -13,6 +13,10 @@ MEMBERS_MAX: Final = 4096
 
 _MESSAGE_CHARS_MAX: Final = 200
 _BUILD_BYTES_MAX: Final = 1 << 20
+_LAY_OUT_BYTES_MAX: Final = 1 << 17
+"""A text becomes some 450 times as long at worst, when it nests as deep as the decoder goes."""
+_INDENT: Final = b"\n" + b" " * DEPTH_MAX
+"""Stands before a value within so many others, and in no string, which can hold no line break."""
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _HIGH = rb"[dD][89abAB][0-9a-fA-F]{2}"
@@ -89,9 +93,19 @@ def check_depth(text: bytes) -> None:
     """Raise BadBody when valid JSON nests deeper than DEPTH_MAX, brackets in strings left aside."""
     if not _has_more_than(DEPTH_MAX // 2, b"{", text) and not _has_more_than(DEPTH_MAX // 2, b"[", text):
         return  # not even with the brackets in strings
+    if len(text) <= _LAY_OUT_BYTES_MAX and not _is_indented_deep(text):
+        return
     builds = b"\\" in text and len(text) <= _BUILD_BYTES_MAX
     if _is_deep_by_value(text) if builds else _is_deep_by_bracket(text):
         raise _too_deep()
+
+
+def _is_indented_deep(text: bytes) -> bool:
+    """Whether the text could be too deep as lines show it that are indented by level; quick, and false for most."""
+    try:
+        return has(msgspec.json.format(text, indent=1), _INDENT)
+    except (msgspec.DecodeError, RecursionError):  # also where it has to be mended first
+        return True
 
 
 def _is_deep_by_value(text: bytes) -> bool:

@@ -114,11 +114,19 @@ def test_brackets_in_a_string_hide_no_depth(content: str) -> None:
         check_depth(json.dumps(inner).encode())
 
 
-def test_a_large_body_is_held_to_the_same_depth() -> None:
-    padding = b'"' + b"x" * (1 << 20) + b'",'
+@pytest.mark.parametrize("length", [1 << 17, 1 << 20])
+def test_a_large_body_is_held_to_the_same_depth(length: int) -> None:
+    padding = b'"' + b"x" * length + b'",'
     check_depth(b"[" + padding + nested(DEPTH_MAX - 1) + b"]")
     with pytest.raises(BadBody, match="nests deeper"):
         check_depth(b"[" + padding + nested(DEPTH_MAX) + b"]")
+
+
+def test_a_body_to_be_mended_is_held_to_the_same_depth() -> None:
+    lone = rb'"\ud83d",'
+    check_depth(b"[" + lone + nested(DEPTH_MAX - 1) + b"]")
+    with pytest.raises(BadBody, match="nests deeper"):
+        check_depth(b"[" + lone + nested(DEPTH_MAX) + b"]")
 
 
 def test_many_siblings_are_not_deep() -> None:
