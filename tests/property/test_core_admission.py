@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinference.core.admission import Admission
+from kinference.core.admission import TRIED, Admission
 from kinference.core.decision import Decision, EndpointChoice
 from kinference.core.fleet import EndpointSpec, Fleet
 from kinference.core.pick import Router
@@ -14,7 +14,7 @@ from kinference.core.policy import RoutingRules
 from kinference.core.request import Request
 from kinference.core.waiting import AGED_TURN, CLASS_RULES, AdmissionRules, Waiting
 from kinference.ids import Address, ObjectRef
-from kinference.vocabulary import Api, Outcome, QosClass
+from kinference.vocabulary import AbortReason, Api, Outcome, QosClass
 
 POOL = ObjectRef("default", "pool")
 STEP_S = 0.05
@@ -94,6 +94,12 @@ class Saturated:
         self.core = router(1)
         self.admission = Admission(self.core, AdmissionRules())
         self.now = 0.0
+        before = [
+            self.core.decide(request(QosClass.INTERACTIVE, "", 40, -number), 0.0) for number in range(1, TRIED + 2)
+        ]
+        for one in before:  # so that it is known how long prompts wait for each other
+            self.core.first_token(one.reservation, one.expected_ttft_ms, 200, 0.0)
+            self.core.abort(one.reservation, AbortReason.UNSPECIFIED, 0.0)
         first = self.admission.admit(request(QosClass.INTERACTIVE, "", 40, 0), 0.0)
         assert isinstance(first, Decision)
         self.running = first
@@ -105,8 +111,9 @@ class Saturated:
     def serve(self) -> Waiting:
         """The engine is done with what it has: who is next?"""
         self.now += STEP_S
-        self.core.first_token(self.running.reservation, 1_020.0, 200, self.now)
-        self.core.final_token(self.running.reservation, 10_000, 10, 0, self.now)
+        running = self.running
+        self.core.first_token(running.reservation, running.expected_ttft_ms, 200, self.now)
+        self.core.final_token(running.reservation, running.prompt_tokens, 10, 0, self.now)
         (one,) = self.admission.release(self.now)
         assert isinstance(one.decision.choice, EndpointChoice)
         self.running = one.decision

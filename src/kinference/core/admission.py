@@ -39,6 +39,8 @@ WEIGHED_MAX = 4
 """So many are weighed anew in a look; the rest is judged from memory."""
 OVERDUE_MAX = 64
 """So many are told in a look that they have waited too long: each is asked about once more."""
+TRIED = 8
+"""So many first tokens behind other prompts tell how long prompts wait for each other somewhere."""
 PASSING = frozenset({Verdict.NOT_READY.cause, Verdict.DRAINING.cause})
 """Why nobody can serve a request for the moment: it may be over before its wait is."""
 
@@ -161,6 +163,8 @@ class Admission:
     # --- who starts ------------------------------------------------------------------------------
 
     def _walk(self, line: WaitingLine, now: Seconds) -> Iterator[Released]:
+        if line.again_at > now + AGAIN_S:  # a clock that was set back
+            line.again_at = now
         while now >= line.again_at and line:
             found = self._first_to_start(line, now)
             if found is None:
@@ -183,7 +187,7 @@ class Admission:
         """
         within_ms = self._rules.start_within_ms if self._rules.enabled else inf
         usable = {name: (one.load, rates) for name, (one, rates) in line.places.items() if one.is_usable(now)}
-        rooms = {name for name, place in usable.items() if _ready_ms(*place, now) <= within_ms}
+        rooms = {name for name, place in usable.items() if _has_room(*place, within_ms, now)}
         if usable and not rooms:
             return None
         ahead: dict[str, Milliseconds] = {}
@@ -234,7 +238,7 @@ class Admission:
             return True
         is_last = is_doubtful or weighing.request.qos is QosClass.DEFERRABLE
         within_ms = 0.0 if is_last else self._rules.start_within_ms
-        return _ready_ms(load, case.rates[place], now) <= within_ms and place in case.fitting
+        return _has_room(load, case.rates[place], within_ms, now) and place in case.fitting
 
     def _soonest(self, line: WaitingLine, now: Seconds) -> Seconds:
         """When the first destination can begin with a prompt, as far as can be told now."""
@@ -320,6 +324,16 @@ def _ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
     return ready_ms
 
 
+def _has_room(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) -> bool:
+    """Whether it can begin with one more prompt within so much time. A few may always be there while it is a guess
+    that they would wait for each other: only so it is learned whether they do.
+    """
+    typical = rates.typical
+    if within_ms and typical.samples > 0 and typical.in_line < TRIED and load.prefilling < TRIED and not load.waiting:
+        return True
+    return _ready_ms(load, rates, now) <= within_ms * load.headway
+
+
 def _told(decision: Decision, why: str) -> Decision:
     """How it came about, too. What a refusal begins with says of which kind it is, so that one stays as it is."""
     return decision if decision.choice is None else replace(decision, reason=f"{why}; {decision.reason}")
@@ -327,8 +341,11 @@ def _told(decision: Decision, why: str) -> Decision:
 
 def _room_in_ms(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) -> Milliseconds:
     """How long until it could begin with one more prompt within so much time, if nobody tells anything before."""
+    if _has_room(load, rates, within_ms, now):
+        return 0.0
+    within_ms *= load.headway
     beyond_ms = _ready_ms(load, rates, now) - within_ms
-    if beyond_ms <= 0.0 or load.foreign_tokens:
+    if load.foreign_tokens:
         return max(0.0, beyond_ms)
     slope = rates.line.ms_per_token
     within_ms *= max(load.requests, 1) / load.believed if load.doubted else 1.0

@@ -27,6 +27,10 @@ IDLE_SCRAPES = 3
 """So many scrapes in a row that tell of an idle engine while it serves one of ours are no word of the engine."""
 SILENCE, SILENCE_MS = 4.0, 1_000.0
 """A first token that takes so many times as long as expected, and so long beyond, will not be reported."""
+UNHEARD_MS_MAX = 2_000.0
+"""Where nobody has ever reported, what is expected is a guess, and nobody is made to wait for one longer than this."""
+HEADWAY_MAX = 64.0
+"""As much as a few late reports take back."""
 UNLIMITED = float("inf")
 
 
@@ -57,6 +61,10 @@ class Load:
     """Tokens of the first of them, 0 without any."""
     begun_at: Seconds = 0.0
     """When the first of these had its turn, as far as can be told: it came, or the one before it was done."""
+
+    headway: float = 1.0
+    """So many times as much may be ahead of a prompt as is believed to be computed in time: first tokens have come
+    sooner than that by far."""
 
     newest: ReservationId = ReservationId(0)
     doubted: int = 0
@@ -121,7 +129,21 @@ class Load:
 
     def ms_until_silent(self, ms_per_token: float, now: Seconds) -> Milliseconds:
         """How long until that is so; negative when it is."""
-        return SILENCE * ms_per_token * self.first_prompt + SILENCE_MS - (now - self.begun_at) * 1e3
+        overdue_ms = min(SILENCE * ms_per_token * self.first_prompt + SILENCE_MS, UNHEARD_MS_MAX)
+        return overdue_ms - (now - self.begun_at) * 1e3
+
+    def close_silence(self, ms_per_token: float, now: Seconds) -> None:
+        """Have the time in which nobody reported count for those that were there, and for nobody who comes now."""
+        left_ms = ms_per_token * (self.prefill_tokens + SILENCE * self.first_prompt) + SILENCE_MS
+        self.begun_at = max(self.begun_at, now - left_ms / 1e3)
+
+    def note_first(self, ttft_ms: Milliseconds, alone_ms: Milliseconds, expected_ms: Milliseconds) -> None:
+        """A first token came. Sooner by half than its turn was thought to be: prompts are computed side by side there,
+        or quicker than is known yet, and the next ones need not be held back as long. Later: it is as it was believed.
+        """
+        least_ms = alone_ms if alone_ms < expected_ms else 0.0
+        is_sooner = 2.0 * ttft_ms < least_ms + expected_ms
+        self.headway = min(2.0 * self.headway, HEADWAY_MAX) if is_sooner else max(0.5 * self.headway, 1.0)
 
     def observe(self, seen: Observation, typical_tokens: float) -> None:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""

@@ -142,6 +142,8 @@ class Router:
         rates, uncached = group.rates[chosen], case.uncached[chosen]
         computed = _computed_tokens(destination.load, rates, case.ahead[chosen], now) + uncached
         alone = destination.load.prefilling == 0
+        if not alone:
+            destination.load.close_silence(rates.line.ms_per_token, now)
         claim = Claim(uncached, case.output_tokens, uncached + case.output_tokens)
         reservation = self._ledger.reserve(destination.load, claim, now)
         slot, blocks = group.slots[chosen], weighing.prompt.blocks.get(model)
@@ -159,6 +161,7 @@ class Router:
             None if account is None else account.hold(expected_tokens(weighing), *expected_cost(weighing)),
             group.has_adapters and not destination.is_loaded(model),
             is_measured=traits.counted > 0,
+            own_tokens=uncached,
         )
         if group.has_adapters:
             destination.use_adapter(model)

@@ -92,6 +92,8 @@ class Typical:
     line: Line = field(default_factory=Line)
     base_ms_max: Milliseconds = LOCAL_BASE_MS_MAX
     samples: int = 0
+    in_line: int = 0
+    """How many of them had other prompts before them: while few, whether prompts wait for each other is a guess."""
     adapter_ms: Milliseconds = ADAPTER_MS
     """What loading it takes, where it is an adapter."""
     is_measured: bool = False

@@ -42,6 +42,8 @@ class ModelTraits:
     bytes_per_token: float = BYTES_PER_TOKEN
     output_tokens: float = OUTPUT_TOKENS
     uncached_tokens: float = UNCACHED_TOKENS
+    sent: int = 0
+    """How many requests `uncached_tokens` was learned from."""
     counted: int = 0
     """How many prompts' lengths engines have told: while none, lengths are guessed."""
 
@@ -57,7 +59,8 @@ class ModelTraits:
 
     def learn_uncached(self, tokens: int) -> None:
         """A request with this many tokens to compute was sent."""
-        self.uncached_tokens += SMOOTHING * (tokens - self.uncached_tokens)
+        self.sent += 1
+        self.uncached_tokens += max(SMOOTHING, 1.0 / self.sent) * (tokens - self.uncached_tokens)
 
     def learn_counts(self, prompt_bytes: int, prompt_tokens: int, completion_tokens: int) -> None:
         """The engine's own counts came in."""

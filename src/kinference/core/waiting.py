@@ -1,8 +1,10 @@
 """Requests that wait for an engine: classes before tenants, tenants in turn, and the most urgent of a tenant first.
 
-Within a tenant the order is that of due times. One that asks for typical work is due its class's objective after it
-came, one that asks for less is due sooner in proportion. So short work overtakes long work, and yet long work ages:
-what has waited its objective goes before everything of typical size that has only just come.
+Within a tenant the order is that of due times. One with as much to compute as is typical is due its class's objective
+after it came, one with less is due sooner in proportion, and one with more later, but never by more than that objective
+after what was held before it is done. So short work overtakes long work, and yet long work ages: it is kept no longer
+than its turn would have taken and a wait that is in order. Sizes are compared in tokens, which stay what they are while
+it is learned how long an engine takes for them.
 
 Between tenants it is deficit round robin with a quantum as small as can be, charged in work as it is served: whoever
 has had the least has its turn. Nobody saves up by staying away, and who has had more keeps that debt while away.
@@ -23,9 +25,6 @@ from kinference.core.weigh import Prompt, Weighing
 from kinference.ids import Milliseconds, Seconds
 from kinference.vocabulary import QosClass
 
-SMOOTHING = 0.05
-WORK_MS = 250.0
-"""What is typical while nothing has been held yet."""
 AGED_TURN = 8
 """Of so many that leave, one may be batch work that has waited out its objective before interactive work."""
 
@@ -181,7 +180,6 @@ class WaitingLine:
     def __init__(self, rules: AdmissionRules) -> None:
         self._rules = rules
         self._classes = {qos: _ClassLine() for qos in QosClass}
-        self._typical_ms = WORK_MS
         self._served = 0
         self._times: list[tuple[Seconds, int]] = []
         """When each has to have left; who has left before stays for a while, by number alone."""
@@ -204,15 +202,20 @@ class WaitingLine:
 
     def add(self, waiting: Waiting, weighing: Weighing) -> None:
         """One more waits."""
-        self.bind(waiting, weighing, self.bound_ms)
+        place = self.bind(waiting, weighing, self.bound_ms)
         waiting.charged_ms = waiting.work_ms
-        self._typical_ms += SMOOTHING * (waiting.work_ms - self._typical_ms)
-        objective_s = self._rules.classes[waiting.request.qos].objective_s
-        waiting.due = waiting.since + objective_s * waiting.work_ms / max(self._typical_ms, 1.0)
+        waiting.due = waiting.since + self._due_in(waiting, weighing, place)
         self._classes[waiting.request.qos].add(waiting)
         self._live[waiting.number] = waiting
         self.work_ms += waiting.work_ms
         heappush(self._times, (waiting.until, waiting.number))
+
+    def _due_in(self, waiting: Waiting, weighing: Weighing, place: int) -> Seconds:
+        """How long after it came it is due: its objective, by how much more or less it asks for than is typical."""
+        objective_s, group = self._rules.classes[waiting.request.qos].objective_s, weighing.group
+        relative = weighing.case.uncached[place] / max(group.traits[group.models[place]].uncached_tokens, 1.0)
+        before_ms = self.bound_ms[waiting.bound_for] - waiting.work_ms
+        return min(objective_s * relative, objective_s + before_ms / 1e3)
 
     def bind(self, waiting: Waiting, weighing: Weighing, ahead: Mapping[str, Milliseconds]) -> int:
         """Have it wait for where it is best off, so much work ahead of it counted. Returns that place."""

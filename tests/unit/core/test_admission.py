@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from kinference.core.admission import LOOK_S, OVERDUE_MAX, Admission
+from kinference.core.admission import LOOK_S, OVERDUE_MAX, TRIED, Admission
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
 from kinference.core.pick import Router
@@ -26,15 +26,31 @@ def chat(name: str = "", qos: QosClass = INTERACTIVE, tenant: str = "", size: in
 
 
 class World:
-    """Some engines behind admission."""
+    """Some engines behind admission, and how long prompts wait for each other there is known."""
 
-    def __init__(self, size: int = 1, rules: AdmissionRules | None = None, routing: RoutingRules | None = None) -> None:
+    def __init__(
+        self,
+        size: int = 1,
+        rules: AdmissionRules | None = None,
+        routing: RoutingRules | None = None,
+        *,
+        is_cold: bool = False,
+    ) -> None:
         self.fleet = Fleet()
         self.fleet.set_pool(POOL, [EndpointSpec(POOL, Address(f"h{n}:1"), models=("m",)) for n in range(size)])
         for n in range(size):
             self.fleet.set_ready(POOL, Address(f"h{n}:1"), ready=True)
         self.router = Router(self.fleet, routing or RoutingRules(), Random(1))
         self.admission = Admission(self.router, rules or AdmissionRules())
+        if not is_cold:
+            self.learn(TRIED + size)
+
+    def learn(self, prompts: int) -> None:
+        """So many prompts at once have come to their first tokens just when they were expected to."""
+        decisions = [self.router.decide(chat(f"before {number}"), 0.0) for number in range(prompts)]
+        for decision in decisions:
+            self.router.first_token(decision.reservation, decision.expected_ttft_ms, 200, 0.0)
+            self.router.abort(decision.reservation, AbortReason.UNSPECIFIED, 0.0)
 
     def go(self, request: Request, now: Seconds = 0.0) -> Decision:
         decision = self.admission.admit(request, now)
@@ -87,7 +103,7 @@ def test_what_an_engine_must_have_computed_by_now_makes_room_before_it_reports()
 
 def test_callers_that_never_report_wait_for_nobody_once_that_is_known() -> None:
     """The contract lets them: a Pick may be all that is ever heard of a request."""
-    world, held, gone = World(), [], 0
+    world, held, gone = World(is_cold=True), [], 0
     for tick in range(400):
         now = tick / 10
         if tick % 10 == 0:
@@ -101,7 +117,7 @@ def test_callers_that_never_report_wait_for_nobody_once_that_is_known() -> None:
 
 
 def test_without_metrics_too_nobody_is_held_for_ever_on_a_guess() -> None:
-    world = World()
+    world = World(is_cold=True)
     world.go(chat("a"))
     world.hold(chat("b"), 0.1)
     assert [decision.outcome for _, decision in world.released(6.0)] == [Outcome.OK]
@@ -424,3 +440,63 @@ def test_nobody_looks_again_each_moment_for_a_report_that_is_late() -> None:
     world.fleet.observe(POOL, Address("h0:1"), Observation(1.5, waiting=1, running=1))
     assert world.released(1.5) == []
     assert world.admission.deadline(1.5) == 1.5 + LOOK_S
+
+
+def test_nobody_waits_longer_for_an_engine_of_unknown_pace_than_it_takes_to_learn_it() -> None:
+    """Sixty-four at once, and an engine that computes any number side by side in a tenth of what was guessed."""
+    world = World(is_cold=True)
+    running, held, now = list[Decision](), 0, 0.0
+    for number in range(64):
+        one = world.admission.admit(chat(str(number)), now)
+        held += isinstance(one, Waiting)
+        running += [one] if isinstance(one, Decision) else []
+    assert held == 63
+    rounds = []
+    while running:
+        now += 0.1
+        rounds.append(len(running))
+        for one in running:
+            world.router.first_token(one.reservation, 100.0, 200, now)
+            world.router.final_token(one.reservation, 10_000, 10, 0, now)
+        running = [decision for _, decision in world.released(now)]
+    assert rounds[:2] == [1, TRIED], "as many as it takes to learn whether they wait for each other"
+    assert len(rounds) <= 4
+    assert sum(rounds) == 64
+
+
+def test_an_engine_that_is_as_slow_as_was_guessed_gets_no_more_than_it_can_start_once_that_is_known() -> None:
+    world = World(is_cold=True)
+    running = [world.go(chat("a"))]
+    for number in range(64):
+        world.hold(chat(str(number)))
+    now, rounds = 0.0, []
+    while len(world.admission) > 10:
+        rounds.append(len(running))
+        for one in running:
+            now += 1.0
+            world.router.first_token(one.reservation, one.expected_ttft_ms, 200, now)
+            world.router.final_token(one.reservation, 10_000, 10, 0, now)
+        running = [decision for _, decision in world.released(now)]
+    assert rounds[:2] == [1, TRIED]
+    assert set(rounds[3:]) == {1}
+
+
+def test_an_engine_that_comes_back_gets_no_flood_for_the_time_in_which_nobody_reported() -> None:
+    world = World()
+    world.go(chat("a"))  # whose caller is never heard of again
+    held = [world.hold(chat(str(number)), 0.1) for number in range(30)]
+    world.fleet.set_ready(POOL, Address("h0:1"), ready=False)
+    assert world.released(1.0) == []
+    world.fleet.set_ready(POOL, Address("h0:1"), ready=True)
+    now = CLASS_RULES[INTERACTIVE].wait_max_s - 1.0
+    assert [who for who, _ in world.released(now)] == held[:1]
+
+
+def test_a_clock_that_is_set_back_keeps_nobody_waiting() -> None:
+    world = World(size=2)
+    first, second = world.go(chat("a"), 1e6), world.go(chat("b"), 1e6)
+    waiting = world.hold(chat("a", size=40_004), 1e6)
+    world.end(second, 1e6)
+    world.released(1e6)
+    world.end(first, 1.0)
+    assert len(world.admission) == 0 or [who for who, _ in world.released(1.0)] == [waiting]

@@ -155,3 +155,17 @@ def test_a_prompt_that_somebody_asked_for_tells_when_it_is_answered_and_what_was
     assert (sent.is_answered, sent.confirmed) == (True, 2)
     assert flight.learn_cached(None) is sent
     assert sent.confirmed is None
+
+
+def test_only_a_first_token_behind_other_prompts_tells_how_long_prompts_wait_for_each_other() -> None:
+    first, behind = flight_of(), flight_of(alone=False)
+    for flight in (first, behind):
+        flight.learn_first(500.0, 200, now=1.0)
+    assert [flight.rates.typical.in_line for flight in (first, behind)] == [0, 1]
+
+
+def test_a_first_token_far_sooner_than_its_turn_gives_the_next_ones_headway() -> None:
+    flight = flight_of(alone=False)
+    flight.own_tokens = 100
+    flight.learn_first(flight.rates.line.at(100), 200, now=1.0)
+    assert flight.destination.load.headway == 2.0

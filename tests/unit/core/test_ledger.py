@@ -3,7 +3,16 @@
 import pytest
 
 from kinference.core.fleet import Observation
-from kinference.core.ledger import FROZEN_AFTER_S, IDLE_SCRAPES, LOST_AFTER_S, UNLIMITED, Claim, Ledger, Load
+from kinference.core.ledger import (
+    FROZEN_AFTER_S,
+    HEADWAY_MAX,
+    IDLE_SCRAPES,
+    LOST_AFTER_S,
+    UNLIMITED,
+    Claim,
+    Ledger,
+    Load,
+)
 from kinference.ids import ReservationId
 
 CLAIM = Claim(prefill_tokens=100, decode_tokens=50, resident_tokens=150)
@@ -256,3 +265,44 @@ def test_packing_changes_nothing_but_the_table() -> None:
     ledger.pack()
     assert len(ledger) == 2
     assert [ledger.release(number, 0.0) for number in numbers] == [False, True, True]
+
+
+def test_time_in_which_nobody_reported_does_nothing_for_who_comes_after_it() -> None:
+    ledger, load = Ledger(), Load()
+    ledger.reserve(load, Claim(1_000, 10, 1_000), now=0.0)
+    load.close_silence(1.0, 3_600.0)
+    ledger.reserve(load, Claim(10_000, 10, 10_000), now=3_600.0)
+    assert load.prefill_tokens - load.done_ms(1.0, 3_600.0) == 10_000
+    assert load.prefill_tokens - load.done_ms(1.0, 3_604.0) == 6_000
+
+
+def test_a_silence_that_has_not_gone_on_for_so_long_goes_on() -> None:
+    ledger, load = Ledger(), Load()
+    ledger.reserve(load, Claim(1_000, 10, 1_000), now=0.0)
+    load.close_silence(1.0, 2.0)
+    assert load.begun_at == 0.0
+
+
+def test_where_nobody_has_ever_reported_nobody_waits_long_for_a_guess() -> None:
+    ledger, load = Ledger(), Load()
+    ledger.reserve(load, Claim(1_000_000, 10, 1_000_000), now=0.0)
+    assert [load.is_silent(1.0, now) for now in (1.9, 2.1)] == [False, True]
+
+
+def test_more_may_be_ahead_where_prompts_are_computed_sooner_than_in_turn_until_they_no_longer_are() -> None:
+    load, headways = Load(), []
+    for ttft_ms in (1_000.0, 100.0, 500.0, 590.0, 700.0, 700.0, 1_000.0):
+        load.note_first(ttft_ms, alone_ms=200.0, expected_ms=1_000.0)
+        headways.append(load.headway)
+    assert headways == [1.0, 2.0, 4.0, 8.0, 4.0, 2.0, 1.0]
+
+
+def test_an_only_prompt_counts_as_sooner_when_it_took_less_than_half_as_long() -> None:
+    load, headways = Load(), []
+    for ttft_ms in (600.0, 400.0, 600.0):
+        load.note_first(ttft_ms, alone_ms=1_000.0, expected_ms=1_000.0)
+        headways.append(load.headway)
+    assert headways == [1.0, 2.0, 1.0]
+    for _ in range(100):
+        load.note_first(1.0, alone_ms=1_000.0, expected_ms=1_000.0)
+    assert load.headway == HEADWAY_MAX

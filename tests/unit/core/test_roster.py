@@ -134,6 +134,13 @@ def test_the_first_counts_weigh_more_than_a_guess() -> None:
     assert traits.bytes_per_token == pytest.approx(2.0)
 
 
+def test_the_first_prompts_to_compute_weigh_more_than_a_guess() -> None:
+    traits = ModelTraits()
+    for tokens in (60_000, 20_000):
+        traits.learn_uncached(tokens)
+    assert traits.uncached_tokens == pytest.approx(40_000.0)
+
+
 def test_traits_learn_from_the_engines_counts_and_shrug_off_nonsense() -> None:
     traits = ModelTraits()
     for _ in range(200):

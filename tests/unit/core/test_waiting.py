@@ -13,7 +13,7 @@ from kinference.core.request import Request
 from kinference.core.waiting import AGED_TURN, CLASS_RULES, DEBTS_MAX, AdmissionRules, Waiting, WaitingLine
 from kinference.core.weigh import Weighing
 from kinference.ids import Address, ObjectRef, Seconds
-from kinference.vocabulary import Api, QosClass
+from kinference.vocabulary import AbortReason, Api, QosClass
 
 POOL = ObjectRef("default", "pool")
 CHAT = Request("m", Api.OPENAI_CHAT, (b"x" * 4_000,), 4_000)
@@ -46,6 +46,13 @@ class Line:
         waiting = Waiting(self._number, weighing.request, weighing.prompt, at, until)
         self.line.add(waiting, weighing)
         return waiting
+
+    def quicken(self) -> None:
+        """An engine answers at once."""
+        self._number += 1
+        decision = self._router.decide(replace(CHAT, prompt=(bytes([self._number]) * 4_000,)), 0.0)
+        self._router.first_token(decision.reservation, 1.0, 200, 0.0)
+        self._router.abort(decision.reservation, AbortReason.UNSPECIFIED, 0.0)
 
     def order(self, now: Seconds = 0.0) -> list[Waiting]:
         return list(self.line.in_turn(now))
@@ -236,3 +243,27 @@ def test_people_see_classes_and_tenants_the_longest_wait_first() -> None:
     waits = [one.longest_s for one in line.line.groups(5.0)]
     assert waits == sorted(waits, reverse=True)
     assert sum(one.work_ms for one in line.line.groups(5.0)) == line.line.work_ms
+
+
+def test_long_work_is_overtaken_for_no_longer_than_its_objective_after_what_was_held_before_it() -> None:
+    line = Line()
+    objective_s = CLASS_RULES[INTERACTIVE].objective_s
+    for number in range(20):
+        line.add(at=0.0, size=40_000 + number)
+    before_s = min(line.line.bound_ms.values()) / 1e3
+    long = line.add(at=0.0, size=4_000_000)
+    assert objective_s < long.due <= objective_s + before_s + 1.0
+    assert line.order()[-1] is long
+    late = line.add(at=long.due + 0.1, size=400)
+    assert line.order()[-2:] == [long, late]
+
+
+def test_those_that_came_before_an_engine_was_known_to_be_quick_go_before_equal_ones_that_come_then() -> None:
+    line = Line()
+    line.quicken()
+    early = [line.add(at=0.0) for _ in range(3)]
+    for _ in range(50):
+        line.quicken()
+    late = line.add(at=0.01)
+    assert early[0].work_ms > 10 * late.work_ms
+    assert line.order() == [*early, late]

@@ -117,7 +117,7 @@ def test_who_gives_up_leaves_the_body_to_another_pick_until_its_time_is_over(des
     running = fill(desk)
     stream_id = push(desk)
     desk.give_up(hold(desk, stream_id))
-    desk.first_token(FirstTokenReport(running[0].response_id, 5, 200))
+    desk.abort(running[0].response_id, AbortReason.NOT_DISPATCHED)
     assert isinstance(ask(desk, stream_id), PickResult)
     other = push(desk)
     desk.give_up(hold(desk, other))
@@ -167,7 +167,7 @@ def test_metrics_tell_who_waits_how_long_and_who_was_refused(desk: Desk, metrics
     assert refused.reason.startswith("saturated: 3 requests wait already; try again in ")
     desk.publish()
     assert 'kinference_admission_waiting{class="interactive"} 3.0' in metrics.exposition().decode()
-    desk.first_token(FirstTokenReport(running[0].response_id, 5, 200))
+    desk.abort(running[0].response_id, AbortReason.NOT_DISPATCHED)
     desk.publish()
     text = metrics.exposition().decode()
     assert 'kinference_admission_waiting{class="interactive"} 2.0' in text
