@@ -1,4 +1,5 @@
-"""Turns put into the order that Anthropic, Google and Bedrock ask for: user and assistant in turn, results first.
+"""Turns put into the order that Anthropic, Google and Bedrock ask for: user and assistant in turn, results first and
+calls last.
 
 Each turn's outcome depends on what came before it alone, so that a conversation that grows keeps its beginning.
 """
@@ -12,6 +13,7 @@ from kinference.shapes.ir import (
     Audio,
     Block,
     File,
+    Refusal,
     Role,
     Text,
     ToolCall,
@@ -99,7 +101,7 @@ def _are_in_order(turns: Sequence[Turn]) -> bool:
         for block in turn.blocks:
             if type(block) is Text:
                 is_leading = False
-                if not block.text:
+                if not block.text or block.text.isspace() or (ids and role is Role.ASSISTANT):
                     return False
             elif type(block) is ToolCall:
                 ids.append(block.id)
@@ -143,7 +145,7 @@ def _notes(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _spoken(blocks: Iterable[Block]) -> list[Block]:
-    return [block for block in blocks if type(block) is not Text or block.text]
+    return [block for block in blocks if type(block) is not Text or (block.text and not block.text.isspace())]
 
 
 def _answered(turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -151,13 +153,24 @@ def _answered(turns: Iterable[Turn]) -> Iterator[Turn]:
     open_calls: dict[str, None] = {}
     for turn in turns:
         if turn.role is Role.ASSISTANT:
-            yield turn
+            yield _calls_last(turn)
             open_calls = dict.fromkeys([block.id for block in turn.blocks if type(block) is ToolCall])
         elif open_calls or any(isinstance(block, ToolResult) for block in turn.blocks):
             yield Turn(Role.USER, tuple(_results_first(turn.blocks, open_calls)))
             open_calls = {}
         else:
             yield turn
+
+
+def _calls_last(turn: Turn) -> Turn:
+    """The turn with all that was said before its first call: Bedrock misses the results of calls that words follow."""
+    blocks = turn.blocks
+    first = next((at for at, block in enumerate(blocks) if type(block) is ToolCall), len(blocks))
+    late = [block for block in blocks[first:] if isinstance(block, Text | Refusal)]
+    if not late:
+        return turn
+    rest = [block for block in blocks[first:] if not isinstance(block, Text | Refusal)]
+    return replace(turn, blocks=(*blocks[:first], *late, *rest))
 
 
 def _results_first(blocks: Sequence[Block], calls: dict[str, None]) -> Iterator[Block]:

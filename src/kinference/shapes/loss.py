@@ -57,8 +57,8 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
             raise Untranslatable(f"{name_of(concept, fields)}: no destination of API {target.value} can carry it")
         if verdict is Treatment.DROPPED:
             losses.append(Lost("dropped", name_of(concept, fields)))
-    if Concept.PREFILL in asked and target in CLAUDE_APIS and not begins_answers(request.model):
-        raise Untranslatable(f"{name_of(Concept.PREFILL, fields)}: this model begins its answers itself")
+    if Concept.PREFILL in asked:
+        losses += _begun(request, name_of(Concept.PREFILL, fields), target)
     told = []
     if request.answers > 1 and request.is_streaming:
         raise Untranslatable(f"{name_of(Concept.SEVERAL_ANSWERS, fields)}: a stream is translated with one answer only")
@@ -84,6 +84,14 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     if losses and loss is Loss.STRICT:
         raise Untranslatable(f"{losses[0].place}: would be {losses[0].how} by a destination of API {target.value}")
     return _without_foreign_thoughts(request, target), (*losses, *told)
+
+
+def _begun(request: Request, name: str, target: Api) -> Iterator[Lost]:
+    """What it costs that the client began the answer. Raises Untranslatable."""
+    if target in CLAUDE_APIS and not begins_answers(request.model):
+        raise Untranslatable(f"{name}: this model begins its answers itself")
+    if treatment(Concept.PREFILL, target) is Treatment.CLAMPED:
+        yield Lost("clamped", name, "not continued")
 
 
 def _where_shown(request: Request, target: Api, kinds: set[type[Block]]) -> Request:

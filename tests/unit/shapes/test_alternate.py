@@ -4,9 +4,10 @@ from typing import Any, ClassVar
 import pytest
 
 from kinference.shapes.alternate import alternating, answered, orphans
-from kinference.shapes.ir import Block, Role, Text, ToolCall, ToolResult, Turn
+from kinference.shapes.ir import Block, Reasoning, Refusal, Role, Text, ToolCall, ToolResult, Turn
 from kinference.shapes.scan import BadBody
-from tests.unit.shapes.conversions import CHAT, CONVERSE, GEMINI, MESSAGES, RESPONSES, planned
+from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import CHAT, CONVERSE, GEMINI, MESSAGES, RESPONSES, planned, sent
 
 CALL = ToolCall("c", "f", "{}")
 RESULT = ToolResult("c", (Text("r"),))
@@ -133,3 +134,26 @@ def test_results_are_told_from_orphans_in_steps_as_many_as_there_are_calls() -> 
         assert not list(orphans(turns))
         assert len(list(answered(turns))) == len(turns)
         assert Looked.times.total() < 20 * many
+
+
+def test_words_come_before_the_calls_of_their_turn() -> None:
+    """Bedrock says of others that their results are missing (litellm#24361)."""
+    thought, other = Reasoning("r", "s", Api.ANTHROPIC_MESSAGES), ToolCall("d", "g", "{}")
+    turns = (user(Text("a")), assistant(thought, CALL, Text("b"), other, Refusal("n")), user(RESULT, ToolResult("d")))
+    assert alternating(turns)[1] == assistant(thought, Text("b"), Refusal("n"), CALL, other)
+    in_order = (user(Text("a")), assistant(Text("b"), CALL, other), user(RESULT, ToolResult("d")))
+    assert alternating(in_order) is in_order
+
+
+def test_a_text_of_nothing_but_white_space_is_none() -> None:
+    assert alternating((user(Text(" \n"), Text("a")), assistant(Text("\n")), user(Text("b")))) == (
+        user(Text("a"), Text("b")),
+    )
+    with pytest.raises(BadBody, match="no user message"):
+        alternating((user(Text(" ")),))
+
+
+def test_system_text_of_nothing_but_white_space_is_none() -> None:
+    messages = [{"role": "system", "content": " "}, {"role": "user", "content": "hi"}]
+    for destination in (MESSAGES, CONVERSE):
+        assert "system" not in sent({"model": "m", "messages": messages}, CHAT, destination)

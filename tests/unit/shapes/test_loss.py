@@ -4,6 +4,7 @@ from kinference.shapes.lost import Untranslatable
 from kinference.vocabulary import Api, Loss
 from tests.unit.shapes.conversions import (
     CHAT,
+    CONVERSE,
     HI,
     MESSAGES,
     RESPONSES,
@@ -123,3 +124,15 @@ def test_newer_claudes_begin_their_answers_themselves(destination: Api) -> None:
         planned(body, CHAT, destination, model="claude-opus-4-6")
     (part,) = sent(body, CHAT, destination, "claude-sonnet-4-5")["messages"][-1]["content"]
     assert part["text"] == "So:"
+
+
+def test_a_beginning_of_the_answer_that_is_not_continued_is_told() -> None:
+    body = {"model": "m", "max_tokens": 9, "messages": [*HI, {"role": "assistant", "content": "a"}]}
+    for destination in (CHAT, RESPONSES):
+        assert warnings(body, MESSAGES, destination) == "clamped=beginning of the answer:not continued"
+    assert warnings(body, MESSAGES, CONVERSE) == ""
+
+
+def test_a_speakers_name_is_told_where_it_makes_a_difference() -> None:
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "name": "ann", "content": "hi"}]}
+    assert warnings(body, CHAT, MESSAGES) == "dropped=system.name"

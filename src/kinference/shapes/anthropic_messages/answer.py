@@ -53,12 +53,18 @@ def parse_answer(body: Json) -> Answer:
     return Answer(
         text_in(body, "id"),
         text_in(body, "model"),
-        tuple(block for block in blocks if block is not None),
+        (*(block for block in blocks if block is not None), *declined(body.get("stop_details"))),
         finish_of(body.get("stop_reason")),
         text_in(body, "stop_sequence"),
         counts_of(body.get("usage")),
         tuple(islice(_cited(given), CITATIONS_MAX)),
     )
+
+
+def declined(details: object) -> Iterator[Refusal]:
+    """Why the model declined, where it says so."""
+    if isinstance(details, dict) and (reason := text_in(details, "explanation")):
+        yield Refusal(reason)
 
 
 def _cited(blocks: Iterable[Json]) -> Iterator[Citation]:

@@ -54,8 +54,8 @@ def emit_request(request: Request) -> Json:
         body["service_tier"] = "auto" if request.service_tier == "auto" else "standard_only"
     if request.is_streaming:
         body["stream"] = True
-    if request.system:
-        body["system"] = [_block(text) for text in request.system]
+    if system := [_block(text) for text in request.system if not text.text.isspace()]:
+        body["system"] = system
     body["messages"] = [_message(turn, is_last=turn is turns[-1]) for turn in turns]
     return body
 

@@ -14,11 +14,12 @@ from kinference.shapes.answers import (
     Piece,
     ReasoningEnd,
     ReasoningPiece,
+    RefusalPiece,
     Started,
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.anthropic_messages.answer import counts_of, finish_of
+from kinference.shapes.anthropic_messages.answer import counts_of, declined, finish_of
 from kinference.shapes.citations import CITATIONS_MAX, of_messages
 from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json, Sealed, Unread
@@ -102,6 +103,7 @@ class MessagesStreamParser:
             case "message_delta":
                 yield Counted(counts_of(body.get("usage")))
                 delta = _inner(body, "delta")
+                yield from (RefusalPiece(refusal.text) for refusal in declined(delta.get("stop_details")))
                 if delta.get("stop_reason"):
                     self.is_complete = True
                     yield Finished(finish_of(delta["stop_reason"]), text_in(delta, "stop_sequence"))

@@ -117,10 +117,21 @@ def _content(content: object, where: str) -> tuple[Block, ...]:
         return (Text(content),) if content else ()
     blocks: list[Block] = []
     for at, value in enumerate(list_of(content, f"{where}.content")):
-        block = _block(object_of(value, f"{where}.content[{at}]"), f"{where}.content[{at}]")
+        place = f"{where}.content[{at}]"
+        given = object_of(value, place)
+        block = _block(given, place)
         if not isinstance(block, Text) or block.text:
             blocks.append(block)
+        if given.get("type") == "document":
+            blocks += _images_within(given, place)
     return tuple(blocks)
+
+
+def _images_within(document: Json, where: str) -> Iterator[Image]:
+    """Those of a document that is made of blocks: no other API has them within one."""
+    source = object_of(document.get("source"), f"{where}.source")
+    if source.get("type") == "content":
+        yield from (block for block in _content(source.get("content"), where) if isinstance(block, Image))
 
 
 def _block(block: Json, where: str) -> Block:

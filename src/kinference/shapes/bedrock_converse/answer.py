@@ -31,6 +31,12 @@ def finish_of(reason: object) -> Finish:
     return _FINISHES.get(reason, Finish.STOP) if isinstance(reason, str) else Finish.STOP
 
 
+def failed(reason: object) -> Iterator[Unread]:
+    """The reason of an end that came of a failure."""
+    if reason in ("malformed_tool_use", "malformed_model_output"):
+        yield Unread(str(reason))
+
+
 def parse_answer(body: Json) -> Answer:
     """Read an answer; whatever is not as it should be is passed over."""
     if (embedded := parse_embeddings(body)) is not None:
@@ -46,7 +52,7 @@ def parse_answer(body: Json) -> Answer:
                 before, said = said, said + len(block.text)
                 citations += of_converse(inner(part, "citationsContent").get("citations"), before, said)
     return Answer(
-        blocks=tuple(blocks),
+        blocks=(*blocks, *failed(body.get("stopReason"))),
         finish=finish_of(body.get("stopReason")),
         counts=counts_of(body.get("usage")),
         citations=tuple(citations[:CITATIONS_MAX]),

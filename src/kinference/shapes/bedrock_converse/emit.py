@@ -66,8 +66,8 @@ def emit_request(request: Request) -> Json:
     body |= _thinking_and_form(request)
     if request.service_tier:
         body["serviceTier"] = {"type": _TIERS.get(request.service_tier, request.service_tier)}
-    system = (*request.system, *((Text(NO_CALLS),) if hint else ()))
-    if system:
+    said = (text for text in request.system if not text.text.isspace())
+    if system := (*said, *((Text(NO_CALLS),) if hint else ())):
         body["system"] = list(_marked(system))
     body["messages"] = [{"role": turn.role.value, "content": list(_content(turn))} for turn in turns]
     last = body["messages"][-1]["content"][-1]
@@ -191,7 +191,8 @@ def _block(block: Block) -> Json:
         case Text() | Refusal():
             return {"text": block.text}
         case ToolResult():
-            content = [_block(inner) for inner in block.content] or [{"text": "(no output)"}]
+            said = (inner for inner in block.content if type(inner) is not Text or not inner.text.isspace())
+            content = list(map(_block, said)) or [{"text": "(no output)"}]
             status = "error" if block.is_error else "success"
             return {"toolResult": {"toolUseId": block.id, "content": content, "status": status}}
         case ToolCall():

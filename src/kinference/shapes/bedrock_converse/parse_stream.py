@@ -19,7 +19,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.bedrock_converse.answer import ISSUER, READ, counts_of, finish_of, inner
+from kinference.shapes.bedrock_converse.answer import ISSUER, READ, counts_of, failed, finish_of, inner
 from kinference.shapes.citations import CITATIONS_MAX, of_converse
 from kinference.shapes.ir import Json, Sealed, Unread
 from kinference.shapes.json_text import loads, plain
@@ -108,6 +108,7 @@ class ConverseStreamParser:
                 yield from map(Cited, of_converse(found, begin, self._said))
             case "messageStop":
                 self.is_complete = True
+                yield from failed(body.get("stopReason"))
                 yield Finished(finish_of(body.get("stopReason")))
             case "metadata":
                 self.is_over = self.is_complete

@@ -35,6 +35,11 @@ _FINISHES: Final[Mapping[str, Finish]] = {
 }
 _OWN: Final = ("inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 """What a part may hold that no other API has a form for."""
+_FAILURES: Final = (
+    *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"),
+    *("MISSING_THOUGHT_SIGNATURE", "TOO_MANY_TOOL_CALLS"),
+)
+"""Why an answer ended whose call came to nothing."""
 _REASONS: Final = {Finish.LENGTH: "MAX_TOKENS", Finish.REFUSAL: "SAFETY"}
 
 
@@ -64,6 +69,7 @@ def parse_answer(body: Json) -> Answer:
     first, *others = (_read(candidate, answer_id) for candidate in (given or [{}]))
     return replace(
         first,
+        blocks=(*first.blocks, *why_blocked(body)),
         id=answer_id,
         model=text_in(body, "modelVersion"),
         finish=Finish.REFUSAL if is_blocked(body) else first.finish,
@@ -93,6 +99,13 @@ def is_blocked(body: Json) -> bool:
     return isinstance(feedback, dict) and bool(feedback.get("blockReason"))
 
 
+def why_blocked(body: Json) -> Iterator[Refusal]:
+    """What is said of why the prompt was refused."""
+    feedback = body.get("promptFeedback")
+    if isinstance(feedback, dict) and (reason := text_in(feedback, "blockReasonMessage")):
+        yield Refusal(reason)
+
+
 def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
     """The blocks of a candidate, of whose answer so many calls have come before."""
     content = candidate.get("content")
@@ -118,6 +131,8 @@ def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
                 logprobs = ()
         else:
             yield from (Unread(kind) for kind in _OWN if part.get(kind))
+    if (reason := candidate.get("finishReason")) in _FAILURES:
+        yield Unread(reason)
 
 
 def counts_of(usage: object) -> Counts:

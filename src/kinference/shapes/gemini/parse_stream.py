@@ -14,6 +14,7 @@ from kinference.shapes.answers import (
     Finished,
     Piece,
     ReasoningPiece,
+    RefusalPiece,
     Shown,
     Started,
     TextPiece,
@@ -21,7 +22,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.citations import CITATIONS_MAX, Citation, of_gemini
 from kinference.shapes.failures import failure_of
-from kinference.shapes.gemini.answer import blocks_of, candidate_of, counts_of, finish_of, is_blocked
+from kinference.shapes.gemini.answer import blocks_of, candidate_of, counts_of, finish_of, is_blocked, why_blocked
 from kinference.shapes.ir import Image, Json, Reasoning, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import text_in
@@ -130,6 +131,7 @@ class GeminiStreamParser:
                     yield ToolBegun(self._calls, block.id, block.name)
                     yield ArgumentsPiece(self._calls, block.arguments)
                     self._calls += 1
+        yield from (RefusalPiece(refusal.text) for refusal in why_blocked(body))
         yield from self._rests(candidate)
         if isinstance(body.get("usageMetadata"), dict):
             self._usage = _NO_USAGE

@@ -125,8 +125,12 @@ def _call(call: Json, fallback: str) -> ToolCall:
 
 
 def geminis_signature(call: Json) -> str:
-    """What Gemini gives with a call where it speaks this API; "" where there is none."""
-    return text_in(_object(_object(call.get("extra_content")).get("google")), "thought_signature")
+    """What Gemini gives with a call where it speaks this API, in its own place or where gateways before it put it; ""
+    where there is none.
+    """
+    extra, function = _object(_object(call.get("extra_content")).get("google")), _object(call.get("function"))
+    places = (extra, call, function, _object(call.get("provider_specific_fields")))
+    return next((found for place in places if (found := text_in(place, "thought_signature"))), "")
 
 
 def arguments_of(value: object) -> str:

@@ -24,6 +24,7 @@ from kinference.shapes.ir import (
     Turn,
 )
 from kinference.shapes.json_text import bool_of, count_of, list_of, number_of, object_of, string_of, strings_of
+from kinference.shapes.openai_chat.answer import geminis_signature
 from kinference.shapes.openai_chat.fields import DEFAULTS, FIELDS
 from kinference.shapes.openai_chat.settings import MESSAGES, effort_of, format_of, mark_of, tool_choice_of, tools_of
 from kinference.shapes.scan import BadBody
@@ -32,6 +33,7 @@ from kinference.vocabulary import Api
 
 ANSWERS_MAX = 128
 _SYSTEM = ("system", "developer")
+_CALL = ("id", "type", "function")
 
 
 def parse_request(body: Json) -> Request:
@@ -143,7 +145,7 @@ def _plain(message: Json) -> Turn | None:
 def _plain_calls(said: tuple[Text, ...], calls: Sequence[object]) -> Turn | None:
     blocks: list[Block] = [*said]
     for call in calls:
-        function = call.get("function") if type(call) is dict and "custom" not in call else None
+        function = call.get("function") if type(call) is dict and len(call) == len(_CALL) else None
         if type(call) is not dict or type(function) is not dict:
             return None
         call_id, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
@@ -161,8 +163,12 @@ def _assistant(message: Json, where: str, function_call: str) -> Iterator[Block]
     yield from made_images.of_chat(message.get("images"))
     if refusal := message.get("refusal"):
         yield Refusal(string_of(refusal, f"{where}.refusal"))
-    for at, call in enumerate(list_of(message.get("tool_calls"), f"{where}.tool_calls")):
-        yield _call(object_of(call, f"{where}.tool_calls[{at}]"), f"{where}.tool_calls[{at}]")
+    has_seals = bool(message.get("thinking_blocks"))  # which a client of ours keeps, and another keeps with the calls
+    for at, one in enumerate(list_of(message.get("tool_calls"), f"{where}.tool_calls")):
+        call = object_of(one, f"{where}.tool_calls[{at}]")
+        if not has_seals and (signature := geminis_signature(call)):
+            yield Sealed(signature, Api.GEMINI)
+        yield _call(call, f"{where}.tool_calls[{at}]")
     if old := message.get("function_call"):
         old = object_of(old, f"{where}.function_call")
         yield ToolCall(function_call, string_of(old.get("name"), where), string_of(old.get("arguments"), where))

@@ -45,7 +45,11 @@ _DEFAULTS: Final[Json] = {
     "top_p": None,
 }
 _SAID: Final = ("output_text", "refusal", "")
-_REASONS: Final = {Finish.LENGTH: "max_output_tokens", Finish.REFUSAL: "content_filter"}
+_REASONS: Final = {
+    Finish.LENGTH: "max_output_tokens",
+    Finish.PAUSE: "max_output_tokens",  # there is more to come, and no word is nearer
+    Finish.REFUSAL: "content_filter",
+}
 
 
 # --- reading ----------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ _ROLES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.SYSTEM: "develope
 def emit_request(request: Request) -> Json:
     """The body."""
     body: Json = {"model": request.model}
-    if len(request.system) == 1:
+    if len(request.system) == 1 and request.turns:
         body["instructions"] = request.system[0].text
     tools = [_tool(tool) for tool in request.tools]
     if request.web_search is not None:
@@ -126,16 +126,18 @@ def _included(request: Request) -> Iterator[str]:
 
 
 def _input(request: Request) -> Iterator[Json]:
-    if len(request.system) > 1:
+    if len(request.system) > 1 or (request.system and not request.turns):
         yield _message(Role.SYSTEM, request.system)
     for turn in request.turns:
         yield from _items(turn)
 
 
 def _items(turn: Turn) -> Iterator[Json]:
-    """Each call, result and thought is an item of its own, in order; what stands between them is one message."""
+    """Each call, result and thought is an item of its own, in order but for results, which come first; what stands
+    between them is one message.
+    """
     said: list[Block] = []
-    for block in turn.blocks:
+    for block in sorted(turn.blocks, key=lambda block: type(block) is not ToolResult):
         if not isinstance(block, ToolCall | ToolResult | Reasoning | Sealed):
             said.append(block)
             continue

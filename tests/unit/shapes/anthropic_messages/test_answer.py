@@ -5,9 +5,9 @@ import pytest
 
 from kinference.shapes.answers import Counts, Finish
 from kinference.shapes.anthropic_messages.answer import counts_of, finish_of, parse_answer, reason_of
-from kinference.shapes.ir import Reasoning, Sealed, Text, ToolCall, Unread
+from kinference.shapes.ir import Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.vocabulary import Api
-from tests.unit.shapes.conversions import CHAT, MESSAGES, answered
+from tests.unit.shapes.conversions import CHAT, MESSAGES, Stream, answered, named
 
 
 def chat(message: Any, finish: str = "stop", **members: Any) -> Any:
@@ -96,3 +96,13 @@ def test_a_refusal_is_a_text() -> None:
 def test_an_answer_that_declines_and_simply_stops_has_declined() -> None:
     body = answered(chat({"content": None, "refusal": "no"}), MESSAGES, CHAT)
     assert (body["content"], body["stop_reason"]) == ([{"type": "text", "text": "no"}], "refusal")
+
+
+def test_why_the_model_declined_is_told() -> None:
+    details = {"type": "refusal", "category": "cyber", "explanation": "not that"}
+    body = {"content": [], "stop_reason": "refusal", "stop_details": details}
+    assert parse_answer(body).blocks == (Refusal("not that"),)
+    assert answered(body, CHAT, MESSAGES)["choices"][0]["message"]["refusal"] == "not that"
+    end = {"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": details}}
+    stream = Stream(CHAT, MESSAGES).feed(named(end, {"type": "message_stop"}))
+    assert [event["choices"][0]["delta"].get("refusal") for event in stream.events[:3]] == [None, "not that", None]

@@ -150,3 +150,14 @@ def test_tools_that_are_found_within_the_conversation() -> None:
     assert [tool.name for tool in request.tools] == ["f"]
     assert request.turns[1].blocks == (Searched(), Searched(), ToolCall("c", "ToolSearch", "{}"))
     assert request.turns[2].blocks == (ToolResult("c", (Text("f"),)),)
+
+
+def test_a_document_of_blocks_keeps_its_images() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    source = {"type": "content", "content": [{"type": "text", "text": "a"}, image]}
+    content = [{"type": "document", "source": source, "title": "T"}]
+    request = parse_request({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": content}]})
+    assert request.turns[0].blocks == (
+        File(Media(), "T", "a"),
+        Image(Media(mime="image/png", data="iVBORw0KGgo=")),
+    )

@@ -2,7 +2,7 @@ import pytest
 
 from kinference.shapes.answers import Answer, Counts, Finish, NoAnswer
 from kinference.shapes.bedrock_converse.answer import ISSUER, finish_of, parse_answer
-from kinference.shapes.ir import Json, Reasoning, Sealed, Text, ToolCall
+from kinference.shapes.ir import Json, Reasoning, Sealed, Text, ToolCall, Unread
 from kinference.shapes.way_back import read_answer
 from tests.unit.shapes.conversions import CHAT, CONVERSE, a_plan, answered
 
@@ -58,3 +58,8 @@ def test_reasons(reason: object, finish: Finish) -> None:
 @pytest.mark.parametrize("body", [{}, {"output": 7}, {"output": {"message": {"content": [7]}}}, {"usage": 7}])
 def test_an_answer_without_sense_is_empty(body: Json) -> None:
     assert parse_answer(body) == Answer()
+
+
+def test_an_answer_that_came_to_nothing_is_told() -> None:
+    answer = parse_answer({"stopReason": "malformed_tool_use"})
+    assert (answer.blocks, answer.finish) == ((Unread("malformed_tool_use"),), Finish.STOP)

@@ -189,3 +189,10 @@ def test_e10_claudes_thoughts_go_back_to_claude_and_plain_ones_do_not() -> None:
     assert "signature" not in warnings(body, MESSAGES, CONVERSE, model)
     other = sent(body, MESSAGES, CONVERSE, "amazon.nova-pro-v1:0")
     assert [set(block) for block in other["messages"][1]["content"]] == [{"toolUse"}]
+
+
+def test_a_result_of_white_space_is_told_as_none() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    turns = [*HI, {"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "\n"}]
+    body = sent({"model": "m", "messages": turns, "tools": [TOOL]}, CHAT, CONVERSE)
+    assert body["messages"][-1]["content"][0]["toolResult"]["content"] == [{"text": "(no output)"}]

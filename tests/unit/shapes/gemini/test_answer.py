@@ -3,10 +3,10 @@ from google.genai.types import GenerateContentResponse
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.gemini.answer import counts_of, emit_answer, finish_of, parse_answer
-from kinference.shapes.ir import Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.openai_chat.answer import call_id
 from kinference.vocabulary import Api
-from tests.unit.shapes.conversions import CHAT, GEMINI, MESSAGES, answered
+from tests.unit.shapes.conversions import CHAT, GEMINI, MESSAGES, Stream, answered, data
 
 
 def of(*parts: Json, reason: str = "STOP", **members: object) -> Json:
@@ -96,3 +96,17 @@ def test_an_answer_that_declines_and_simply_stops_has_declined() -> None:
     (candidate,) = answered({"id": "x", "choices": [choice]}, GEMINI, CHAT)["candidates"]
     assert candidate["finishReason"] == "SAFETY"
     assert candidate["content"]["parts"] == [{"text": "no"}]
+
+
+def test_why_a_prompt_was_blocked_is_told() -> None:
+    body = {"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "not that"}}
+    assert parse_answer(body).blocks == (Refusal("not that"),)
+    choices = [event["choices"][0] for event in Stream(CHAT, GEMINI).feed(data(body)).end().events[:3]]
+    assert [choice["delta"].get("refusal") for choice in choices] == [None, "not that", None]
+    assert choices[-1]["finish_reason"] == "content_filter"
+
+
+@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])
+def test_a_call_that_came_to_nothing_is_told(reason: str) -> None:
+    answer = parse_answer({"candidates": [{"content": {"parts": [{"text": "t"}]}, "finishReason": reason}]})
+    assert (answer.blocks, answer.finish) == ((Text("t"), Unread(reason)), Finish.STOP)

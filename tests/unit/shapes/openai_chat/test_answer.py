@@ -2,7 +2,16 @@ import pytest
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.ir import Json, Reasoning, Refusal, Sealed, Text, ToolCall
-from kinference.shapes.openai_chat.answer import call_id, counts_of, emit_answer, finish_of, parse_answer, said_in
+from kinference.shapes.openai_chat.answer import (
+    call_id,
+    counts_of,
+    emit_answer,
+    finish_of,
+    geminis_signature,
+    parse_answer,
+    said_in,
+    thought_in,
+)
 from kinference.vocabulary import Api
 from tests.unit.shapes.conversions import CHAT, MESSAGES, answered
 
@@ -116,3 +125,25 @@ def test_content_may_come_in_parts() -> None:
     assert said_in(None) == said_in({}) == ("", "")
     blocks = parse_answer({"choices": [{"message": {"content": PARTS}}]}).blocks
     assert blocks == (Reasoning("hm"), Text("ab"))
+
+
+def test_thoughts_are_read_under_any_of_their_names() -> None:
+    details = [{"type": "reasoning.text", "text": "a"}, {"type": "reasoning.summary", "summary": "b"}, "?"]
+    for message in ({"reasoning_content": "ab"}, {"reasoning": "ab"}, {"reasoning_details": details}):
+        assert thought_in(message) == "ab"
+    assert thought_in({"reasoning": "ab", "reasoning_details": details}) == "ab"
+    assert thought_in({}) == ""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"extra_content": {"google": {"thought_signature": "s"}}},
+        {"thought_signature": "s"},
+        {"function": {"name": "f", "thought_signature": "s"}},
+        {"provider_specific_fields": {"thought_signature": "s"}},
+    ],
+)
+def test_a_signature_of_geminis_is_found_wherever_a_gateway_put_it(call: Json) -> None:
+    assert geminis_signature(call) == "s"
+    assert geminis_signature({**call, **dict.fromkeys(call)}) == ""

@@ -181,3 +181,12 @@ def test_a_plain_message_means_what_it_does_with_another_member(message: Json) -
 def test_a_call_of_wrong_types_is_refused_by_its_place(calls: object) -> None:
     with pytest.raises(BadBody, match=r"messages\[0\].tool_calls\[0\]"):
         parse({"role": "assistant", "content": "a", "tool_calls": calls})
+
+
+def test_a_signature_that_a_client_of_google_keeps_with_its_call_goes_back() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    signed = {**call, "extra_content": {"google": {"thought_signature": "s"}}}
+    [turn] = parse_request({"messages": [{"role": "assistant", "tool_calls": [signed]}]}).turns
+    assert turn.blocks == (Sealed("s", Api.GEMINI), ToolCall("c", "f", "{}"))
+    plain = {"role": "assistant", "content": None, "tool_calls": [signed]}
+    assert parse_request({"messages": [{**plain, "tool_call_id": ""}]}).turns[0].blocks == turn.blocks

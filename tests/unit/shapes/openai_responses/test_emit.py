@@ -19,7 +19,7 @@ from kinference.shapes.ir import (
     Turn,
 )
 from kinference.shapes.openai_responses.emit import emit_request
-from tests.unit.shapes.conversions import CHAT, HI, RESPONSES, TOOL, sent, warnings
+from tests.unit.shapes.conversions import CHAT, HI, MESSAGES, RESPONSES, TOOL, sent, warnings
 
 USER = Turn(Role.USER, (Text("hi"),))
 
@@ -133,3 +133,19 @@ def test_thoughts_that_nobody_stores_are_asked_for_where_there_are_some(
     thoughts = ["reasoning.encrypted_content"] if is_asked else []
     assert (body["include"], body["top_logprobs"]) == (["message.output_text.logprobs", *thoughts], 2)
     assert body["store"] is False
+
+
+def test_results_come_before_what_else_the_user_says() -> None:
+    said = [{"type": "text", "text": "so"}, {"type": "tool_result", "tool_use_id": "c", "content": "r"}]
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]}
+    body = {"model": "m", "max_tokens": 9, "messages": [*HI, call, {"role": "user", "content": said}]}
+    assert [item["type"] for item in sent(body, MESSAGES, RESPONSES)["input"]][-2:] == [
+        "function_call_output",
+        "message",
+    ]
+
+
+def test_a_conversation_of_system_text_alone_is_input() -> None:
+    body = sent({"model": "m", "messages": [{"role": "system", "content": "s"}]}, CHAT, RESPONSES)
+    assert "instructions" not in body
+    assert body["input"][0]["role"] == "developer"
