@@ -8,6 +8,9 @@ from kinference.ids import Seconds
 class KinferenceError(Exception):
     """Base of every failure with a place on the wire. The message is safe to show to a caller."""
 
+    limit = ""
+    """The key under `limits` that was reached, where one was."""
+
 
 class InvalidArgument(KinferenceError):
     """The caller broke the contract: id 0, a malformed message, bytes that disagree with the declared length."""
@@ -24,9 +27,15 @@ class BodyConsumed(KinferenceError):
 class BudgetExceeded(KinferenceError):
     """A body, a chunk or the whole server went over its byte budget."""
 
+    def __init__(self, message: str, limit: str = "") -> None:
+        self.limit = limit
+        super().__init__(message)
+
 
 class IdleTimeout(KinferenceError):
     """A push sent nothing for longer than the inter-chunk budget."""
+
+    limit = "push_idle_timeout"
 
 
 class Draining(KinferenceError):
@@ -69,6 +78,6 @@ class ConfigError(KinferenceError):
 class RetryLater(KinferenceError):
     """Refused for now: over a limit or out of capacity; `retry_after` says when to come back."""
 
-    def __init__(self, message: str, retry_after: Seconds | None = None) -> None:
-        self.retry_after = retry_after
+    def __init__(self, message: str, retry_after: Seconds | None = None, limit: str = "") -> None:
+        self.retry_after, self.limit = retry_after, limit
         super().__init__(message)

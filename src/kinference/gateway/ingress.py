@@ -81,7 +81,7 @@ class HeldBody:
         self._counted = counted
 
     def _too_long(self) -> BudgetExceeded:
-        return BudgetExceeded(f"request body over the limit of {self._limits.bytes_max} bytes")
+        return BudgetExceeded(f"request body over the limit of {self._limits.bytes_max} bytes", "body_max_bytes")
 
     def placed(self) -> None:
         """Have it counted no longer; harmless when it is not."""
@@ -96,4 +96,4 @@ class HeldBody:
 
 def _no_room() -> RetryLater:
     """All bodies together are too much, which is not this one's fault."""
-    return RetryLater("too much is buffered at the moment")
+    return RetryLater("too much is buffered at the moment", limit="buffer_max_bytes")

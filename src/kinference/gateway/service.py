@@ -19,6 +19,7 @@ from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.reply import Reply
 from kinference.gateway.routes import SERVED, Duty, Route, dialect_of, find, missed, shown_by
 from kinference.gateway.verdict import ErrorAnswer
+from kinference.observe.metrics import BODIES_REFUSED
 from kinference.shapes.counting import write_count
 from kinference.vocabulary import Api, Loss
 from kinference.wire.exchange import Exchange, Table, respond, table
@@ -122,6 +123,8 @@ class Gateway:
             except ClientGone:
                 raise
             except KinferenceError as error:
+                if error.limit:
+                    self._outside.metrics.count(BODIES_REFUSED, error.limit)
                 outcome = errors.refusal_of(error)
             if isinstance(outcome, Delivery):
                 await Deliverer(self._outside, self._options, record, route).deliver(outcome, reply)

@@ -164,6 +164,19 @@ CONNECTIONS_REFUSED = Metric(
     "Connections that were refused because the port, or their peer there, had as many as it may.",
     ("port",),
 )
+STREAMS_RESET = Metric(
+    "kinference_streams_reset_total",
+    Kind.COUNTER,
+    "HTTP/2 streams that we reset for what their peer did, by error code: refused_stream beyond streams_max, "
+    "enhance_your_calm beyond header_list_max_bytes or untaken_max_bytes, others for breaking the protocol.",
+    ("port", "code"),
+)
+BODIES_REFUSED = Metric(
+    "kinference_bodies_refused_total",
+    Kind.COUNTER,
+    "Bodies of requests that were refused at a limit, by its key under `limits`.",
+    ("limit",),
+)
 UNTAKEN_BYTES = Metric(
     "kinference_untaken_bytes", Kind.GAUGE, "Bytes of requests on all ports that no handler has taken yet."
 )
@@ -172,6 +185,8 @@ TABLE: tuple[Metric, ...] = (
     EVENT_LOOP_LAG,
     CONNECTIONS,
     CONNECTIONS_REFUSED,
+    STREAMS_RESET,
+    BODIES_REFUSED,
     UNTAKEN_BYTES,
     GATEWAY_REQUESTS,
     GATEWAY_OVERHEAD,

@@ -85,7 +85,8 @@ class Bodies:
         if declared is not None:
             if declared > self._limits.body_max_bytes:
                 raise BudgetExceeded(
-                    f"the declared length of {declared} is over the limit of {self._limits.body_max_bytes} bytes"
+                    f"the declared length of {declared} is over the limit of {self._limits.body_max_bytes} bytes",
+                    "body_max_bytes",
                 )
             self.check_room(declared)
         stream_id = StreamId(draw_id(self._random, self._live, self._consumed))
@@ -109,13 +110,15 @@ class Bodies:
     def _check(self, body: Body, length: int) -> None:
         limits, size = self._limits, body.pieces.size + length
         if length > limits.chunk_max_bytes:
-            raise BudgetExceeded(f"a chunk of {length} bytes is over the limit of {limits.chunk_max_bytes}")
+            raise BudgetExceeded(
+                f"a chunk of {length} bytes is over the limit of {limits.chunk_max_bytes}", "chunk_max_bytes"
+            )
         if body.declared is not None and size > body.declared:
             raise InvalidArgument(f"more than the declared length of {body.declared} bytes was sent")
         if size > limits.body_max_bytes:
-            raise BudgetExceeded(f"the body is over the limit of {limits.body_max_bytes} bytes")
+            raise BudgetExceeded(f"the body is over the limit of {limits.body_max_bytes} bytes", "body_max_bytes")
         if not length and body.empty_chunks >= limits.empty_chunks_max:
-            raise BudgetExceeded(f"more than {limits.empty_chunks_max} empty chunks in one push")
+            raise BudgetExceeded(f"more than {limits.empty_chunks_max} empty chunks in one push", "empty_chunks_max")
         self.check_room(length)
 
     def check_room(self, wanted: int) -> None:
@@ -124,7 +127,7 @@ class Bodies:
             return
         self._make_room(wanted)
         if wanted > self._account.free:
-            raise BudgetExceeded(f"the server's buffer of {self._account.budget} bytes is full")
+            raise BudgetExceeded(f"the server's buffer of {self._account.budget} bytes is full", "buffer_max_bytes")
 
     def finish(self, stream_id: StreamId, now: Seconds) -> int:
         """The push half-closed: the body is complete, and provisional. Returns its length."""

@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 from kinference.core.admission import Admission
 from kinference.core.flight import SentPrompt
 from kinference.core.pick import UNUSABLE, Router
-from kinference.errors import InvalidArgument, UnknownId
+from kinference.errors import InvalidArgument, KinferenceError, UnknownId
 from kinference.ids import ResponseId, Seconds, StreamId
 from kinference.observe.metrics import (
     ABORTS,
+    BODIES_REFUSED,
     BUFFERED_BYTES,
     CIRCUIT_OPEN,
     DRAINING,
@@ -390,6 +391,11 @@ class Desk:
         for metric, name in self._marked | marked:
             self._metrics.gauge(metric, float((metric, name) in marked), name)
         self._marked = marked
+
+    def note_refusal(self, error: KinferenceError) -> None:
+        """Count a body that was refused for a limit, if that is why."""
+        if error.limit:
+            self._metrics.count(BODIES_REFUSED, error.limit)
 
     def flows(self, limit: int) -> tuple[Flow, ...]:
         """The last decisions, newest first."""

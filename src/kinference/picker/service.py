@@ -1,5 +1,7 @@
 """The Picker service over gRPC, on whichever carrier serves the seam `wire.rpc`."""
 
+from collections.abc import Callable
+
 from kinference.errors import ClientGone, Draining, IdleTimeout, KinferenceError
 from kinference.ids import ResponseId, StreamId
 from kinference.picker import convert
@@ -32,7 +34,7 @@ def picker_service(desk: Desk, access: Access | None = None) -> RpcService:
     }
     return RpcService(
         SERVICE,
-        {name: _guarded(handler, guard) for name, handler in handlers.items()},
+        {name: _guarded(handler, guard, desk.note_refusal) for name, handler in handlers.items()},
         inline=True,
         replies={name: _guarded_reply(reply, guard) for name, reply in replies.items()},
     )
@@ -110,7 +112,7 @@ class PickerMethods:
         return RELEASED[self._desk.abort(*convert.abort_arguments(message))]
 
 
-def _guarded(handler: RpcHandler, access: Access) -> RpcHandler:
+def _guarded(handler: RpcHandler, access: Access, note: Callable[[KinferenceError], None]) -> RpcHandler:
     """Let in only callers of the picker, before anything is read; and translate our failures, once."""
 
     async def handle(call: Call) -> None:
@@ -119,6 +121,7 @@ def _guarded(handler: RpcHandler, access: Access) -> RpcHandler:
                 access.check(call.metadata, Role.PICKER, names=call.peer_names)
             await handler(call)
         except KinferenceError as error:
+            note(error)
             if type(error) not in convert.STATUS:
                 raise
             raise _told(error) from error

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from kinference.observe.metrics import CONNECTIONS, CONNECTIONS_REFUSED, UNTAKEN_BYTES, Metrics
+from kinference.observe.metrics import CONNECTIONS, CONNECTIONS_REFUSED, STREAMS_RESET, UNTAKEN_BYTES, Metrics
 from kinference.wire.connections import Tally
 from kinference.wire.untaken import Untaken
+
+OF_BOUNDS = ("refused_stream", "enhance_your_calm")
+"""Shown as 0 from the start, so that the first is seen as a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,4 +26,6 @@ class Arrivals:
         for port, tally in (("picker", self.picker), ("gateway", self.gateway), ("admin", self.admin)):
             metrics.gauge(CONNECTIONS, tally.open, port)
             metrics.count(CONNECTIONS_REFUSED, port, amount=tally.refused)
+            for code in (*OF_BOUNDS, *tally.resets):
+                metrics.count(STREAMS_RESET, port, code, amount=tally.resets.pop(code, 0))
             tally.refused = 0

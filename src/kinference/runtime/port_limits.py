@@ -12,7 +12,8 @@ from kinference.wire.untaken import Untaken
 
 def grpc_limits(limits: Limits, account: Untaken, tally: Tally) -> GrpcLimits:
     """Of the picker's port."""
-    http2 = Http2Limits(account=account, rates=rates(limits.stream_resets_per_second, limits.pings_per_second))
+    nuisances = rates(limits.stream_resets_per_second, limits.pings_per_second)
+    http2 = Http2Limits(account=account, tally=tally, rates=nuisances)
     if limits.streams_max is not None:
         http2 = replace(http2, streams_max=limits.streams_max)
     if limits.header_list_max_bytes is not None:

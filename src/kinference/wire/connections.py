@@ -4,7 +4,7 @@ import asyncio
 import errno
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from typing import Generic, TypeVar
 
@@ -23,6 +23,8 @@ class Tally:
     open: int = 0
     refused: int = 0
     """Since somebody last asked: they were beyond a bound."""
+    resets: Counter[str] = field(default_factory=Counter)
+    """HTTP/2 streams that were reset for what their peer did, by error code; since then, too."""
 
 
 class Connections(Generic[Guest]):

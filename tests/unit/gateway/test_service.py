@@ -114,6 +114,16 @@ async def test_i3_too_large_a_body_is_told_so_in_the_clients_dialect(path: str, 
     assert error["type"] == ("request_too_large" if code is None else "invalid_request_error")
 
 
+async def test_bodies_that_are_refused_at_a_limit_are_counted_by_its_key() -> None:
+    small, crowded = World(), World()
+    await serve(FakeExchange(CHAT, (BODY,)), small, GatewayOptions(body_bytes_max=5))
+    crowded.picker.room = 0
+    await serve(FakeExchange(CHAT, (BODY,)), crowded)
+    for world, limit in ((small, "body_max_bytes"), (crowded, "buffer_max_bytes")):
+        shown = [line for line in world.metrics.exposition().decode().splitlines() if "bodies_refused_total{" in line]
+        assert shown == [f'kinference_bodies_refused_total{{limit="{limit}"}} 1.0']
+
+
 async def test_a_picker_that_is_stopping_sends_clients_away_for_a_while() -> None:
     exchange = await serve(FakeExchange(CHAT, (BODY,)), World(FakePicker(Draining("stopping"))))
     assert (exchange.status, exchange.field(b"retry-after")) == (503, b"1")

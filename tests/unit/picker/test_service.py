@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from kinference.errors import ClientGone
+from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
 from kinference.picker.service import picker_service
@@ -287,3 +288,19 @@ async def test_a_plain_reply_asks_like_the_rest_and_knows_callers_by_certificate
             with pytest.raises(RpcError) as caught:
                 service.replies[method](b"", call)
             assert caught.value.status is status
+
+
+async def test_pushes_that_are_refused_at_a_limit_are_counted_by_its_key(desk: Desk, metrics: Metrics) -> None:
+    full = [pb.BodyChunk(chunk=b"x" * 2000).SerializeToString()] * 3
+    too_long = ScriptedCall(metadata=(("kinference-declared-length", str(1 << 40)),))
+    refused = (
+        ("chunk_max_bytes", ScriptedCall(pb.BodyChunk(chunk=b"x" * 2049).SerializeToString())),
+        ("buffer_max_bytes", ScriptedCall(*full)),
+        ("body_max_bytes", too_long),
+        ("push_idle_timeout", ScriptedCall(silent=True)),
+        ("", ScriptedCall(CHUNKS[0], metadata=(("kinference-declared-length", "7"),))),
+    )
+    for _, call in refused:
+        await fails(desk, "PushBody", call)
+    shown = {line for line in metrics.exposition().decode().splitlines() if "bodies_refused_total{" in line}
+    assert shown == {f'kinference_bodies_refused_total{{limit="{limit}"}} 1.0' for limit, _ in refused if limit}

@@ -22,3 +22,17 @@ def test_what_is_open_is_shown_and_what_was_refused_adds_up() -> None:
     at_gateway.discard(1)
     arrivals.publish(metrics)
     assert 'kinference_connections{port="gateway"} 0.0' in metrics.exposition().decode()
+
+
+def test_streams_that_had_to_be_reset_add_up_by_what_for_and_begin_at_nothing() -> None:
+    arrivals, metrics = Arrivals(Untaken()), Metrics()
+    arrivals.publish(metrics)
+    assert 'kinference_streams_reset_total{code="refused_stream",port="picker"} 0.0' in metrics.exposition().decode()
+    for _ in range(2):
+        arrivals.picker.resets.update({"refused_stream": 2, "protocol_error": 1})
+        arrivals.publish(metrics)
+    arrivals.publish(metrics)
+    page = metrics.exposition().decode()
+    assert 'kinference_streams_reset_total{code="refused_stream",port="picker"} 4.0' in page
+    assert 'kinference_streams_reset_total{code="protocol_error",port="picker"} 2.0' in page
+    assert 'kinference_streams_reset_total{code="refused_stream",port="gateway"} 0.0' in page

@@ -28,6 +28,7 @@ def test_the_defaults_are_the_carriers_own() -> None:
 def test_bytes_that_wait_for_handlers_are_counted_in_one_account_for_all_ports() -> None:
     assert grpc_limits(SET, ACCOUNT, TALLY).http2.account is http_options(SET, ACCOUNT, TALLY).account is ACCOUNT
     assert grpc_limits(SET, ACCOUNT, TALLY).tally is http_options(SET, ACCOUNT, TALLY).tally is TALLY
+    assert grpc_limits(SET, ACCOUNT, TALLY).http2.tally is TALLY
 
 
 def test_every_configured_limit_reaches_the_picker() -> None:

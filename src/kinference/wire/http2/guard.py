@@ -10,6 +10,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 
 from kinference.ids import Seconds
+from kinference.wire.connections import Tally
 from kinference.wire.http2.frames import ConnectionFault, ErrorCode
 from kinference.wire.untaken import Untaken
 
@@ -73,6 +74,8 @@ class Http2Limits:
     """Bytes that arrived over all streams and that no handler has taken; the stream that brings more is refused."""
     account: Untaken = field(default_factory=Untaken, compare=False)
     """Where those of all connections are counted."""
+    tally: Tally = field(default_factory=Tally, compare=False)
+    """Where the streams that had to be reset are."""
     frame_bytes_max: int = 65_536
     header_block_bytes_max: int = 65_536
     """Of a block as it travels."""

@@ -191,6 +191,7 @@ def session_limits(options: HttpServerOptions) -> SessionLimits:
             stream_window=BODY_HELD_MAX,
             untaken_bytes_max=UNTAKEN_BYTES_MAX,
             account=options.account,
+            tally=options.tally,
             header_block_bytes_max=options.field_bytes_max,
             header_list_bytes_max=options.field_bytes_max,
             rates=options.rates,

@@ -97,6 +97,7 @@ class FrameReader:
                 reader(flags, stream_id, buffer[at + HEADER_BYTES : stop])
             except StreamFault as fault:
                 self._guard.charge(Nuisance.FAULT, self._now)
+                self._limits.tally.resets[fault.code.name.lower()] += 1
                 self._on_fault(stream_id, fault.code)
             at = stop
         return buffer[at:]

@@ -12,7 +12,8 @@ from tests.unit.wire.http2.client import connected
 
 
 def test_the_port_decides_how_much_a_head_may_hold() -> None:
-    limits = session_limits(HttpServerOptions(field_bytes_max=1000, head_timeout=3))
+    limits = session_limits(options := HttpServerOptions(field_bytes_max=1000, head_timeout=3))
+    assert limits.http2.tally is options.tally
     assert (limits.http2.header_list_bytes_max, limits.http2.header_block_bytes_max) == (1000, 1000)
     assert limits.handshake_timeout == 3
 

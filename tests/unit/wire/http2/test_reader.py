@@ -92,6 +92,12 @@ def test_a_stream_s_fault_is_told_and_the_frames_behind_it_read() -> None:
     assert noted.told == [("fault", 9, ErrorCode.STREAM_CLOSED), (FrameType.DATA, 0, 1, b"y")]
 
 
+def test_a_stream_s_fault_is_counted_by_its_code() -> None:
+    limits = Http2Limits(frame_bytes_max=16_384)
+    Noted(limits).feed(frame(FrameType.DATA, 0, 9, b"x") + frame(FrameType.DATA, 0, 1, b"y"))
+    assert limits.tally.resets == {"stream_closed": 1}
+
+
 def test_a_frame_of_an_unknown_type_is_passed_over_and_the_reserved_bit_of_a_stream_ignored() -> None:
     noted = Noted()
     noted.feed(b"\0\0\1\x77\0\0\0\0\1x" + b"\0\0\1\0\0\x80\0\0\1y")
