@@ -69,8 +69,6 @@ class Flight(EntityLeaf):
     """The destination did not end the answer that it began."""
     is_measured: bool = False
     """Its length was told from those that engines had counted, not guessed."""
-    own_tokens: int = 0
-    """Of those expected to be computed, its own."""
 
     def sent(self) -> SentPrompt | None:
         """What an endpoint was sent, where it tells of its cache and the index has the prompt."""
@@ -93,7 +91,7 @@ class Flight(EntityLeaf):
             self.first_token_at = now
             self.destination.circuit.succeeded()
             line = self.rates.line
-            self.destination.load.note_first(ttft_ms, line.at(self.own_tokens), line.at(self.computed_tokens))
+            self.destination.load.note_first(ttft_ms - line.base_ms, line.ms_per_token * self.computed_tokens)
             if self.loads_adapter:
                 self.rates.typical.learn_adapter(ttft_ms - self.rates.line.at(self.computed_tokens))
             elif self.is_measured or not self.traits.counted:

@@ -30,7 +30,10 @@ SILENCE, SILENCE_MS = 4.0, 1_000.0
 UNHEARD_MS_MAX = 2_000.0
 """Where nobody has ever reported, what is expected is a guess, and nobody is made to wait for one longer than this."""
 HEADWAY_MAX = 64.0
-"""As much as a few late reports take back."""
+LATELY = 0.8
+"""Of what was expected and what happened so much is kept with each first token: about the last five count."""
+DOUBT_MS = 50.0
+"""So much of both counts as having gone as expected."""
 UNLIMITED = float("inf")
 
 
@@ -65,6 +68,8 @@ class Load:
     headway: float = 1.0
     """So many times as much may be ahead of a prompt as is believed to be computed in time: first tokens have come
     sooner than that by far."""
+    _took_ms: Milliseconds = 0.0
+    _expected_ms: Milliseconds = 0.0
 
     newest: ReservationId = ReservationId(0)
     doubted: int = 0
@@ -137,13 +142,15 @@ class Load:
         left_ms = ms_per_token * (self.prefill_tokens + SILENCE * self.first_prompt) + SILENCE_MS
         self.begun_at = max(self.begun_at, now - left_ms / 1e3)
 
-    def note_first(self, ttft_ms: Milliseconds, alone_ms: Milliseconds, expected_ms: Milliseconds) -> None:
-        """A first token came. Sooner by half than its turn was thought to be: prompts are computed side by side there,
-        or quicker than is known yet, and the next ones need not be held back as long. Later: it is as it was believed.
+    def note_first(self, took_ms: Milliseconds, expected_ms: Milliseconds) -> None:
+        """A first token came after so much more than an empty prompt's time. Where the last ones have taken less than
+        half as long as was expected prompts are computed side by side, or quicker than is known yet, and the next ones
+        need not be held back as long.
         """
-        least_ms = alone_ms if alone_ms < expected_ms else 0.0
-        is_sooner = 2.0 * ttft_ms < least_ms + expected_ms
-        self.headway = min(2.0 * self.headway, HEADWAY_MAX) if is_sooner else max(0.5 * self.headway, 1.0)
+        self._took_ms = LATELY * self._took_ms + max(took_ms, 0.0)
+        self._expected_ms = LATELY * self._expected_ms + expected_ms
+        headway = 0.5 * (self._expected_ms + DOUBT_MS) / (self._took_ms + DOUBT_MS)
+        self.headway = min(max(headway, 1.0), HEADWAY_MAX)
 
     def observe(self, seen: Observation, typical_tokens: float) -> None:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""

@@ -161,7 +161,6 @@ class Router:
             None if account is None else account.hold(expected_tokens(weighing), *expected_cost(weighing)),
             group.has_adapters and not destination.is_loaded(model),
             is_measured=traits.counted > 0,
-            own_tokens=uncached,
         )
         if group.has_adapters:
             destination.use_adapter(model)

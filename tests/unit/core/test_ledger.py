@@ -289,20 +289,32 @@ def test_where_nobody_has_ever_reported_nobody_waits_long_for_a_guess() -> None:
     assert [load.is_silent(1.0, now) for now in (1.9, 2.1)] == [False, True]
 
 
-def test_more_may_be_ahead_where_prompts_are_computed_sooner_than_in_turn_until_they_no_longer_are() -> None:
-    load, headways = Load(), []
-    for ttft_ms in (1_000.0, 100.0, 500.0, 590.0, 700.0, 700.0, 1_000.0):
-        load.note_first(ttft_ms, alone_ms=200.0, expected_ms=1_000.0)
-        headways.append(load.headway)
-    assert headways == [1.0, 2.0, 4.0, 8.0, 4.0, 2.0, 1.0]
+def test_more_may_be_ahead_while_the_last_first_tokens_came_in_less_than_half_the_time() -> None:
+    load = Load()
+    for share in (1.0, 0.6, 1.5):
+        for _ in range(30):
+            load.note_first(1_000.0 * share, 1_000.0)
+        assert load.headway == 1.0
+    for _ in range(30):
+        load.note_first(100.0, 1_000.0)
+    assert 3.5 < load.headway < 5.0, "ten times as quick: five times as much is within half of it"
+    for _ in range(5):
+        load.note_first(1_000.0, 1_000.0)
+    assert load.headway == 1.0
 
 
-def test_an_only_prompt_counts_as_sooner_when_it_took_less_than_half_as_long() -> None:
-    load, headways = Load(), []
-    for ttft_ms in (600.0, 400.0, 600.0):
-        load.note_first(ttft_ms, alone_ms=1_000.0, expected_ms=1_000.0)
-        headways.append(load.headway)
-    assert headways == [1.0, 2.0, 1.0]
+def test_one_first_token_that_came_at_once_or_before_its_time_changes_little() -> None:
+    load = Load()
+    for _ in range(10):
+        load.note_first(200.0, 200.0)
+    load.note_first(-10.0, 500.0)
+    assert load.headway == 1.0
+
+
+def test_headway_is_bounded_and_waits_of_a_few_milliseconds_give_none() -> None:
+    quick, short = Load(), Load()
     for _ in range(100):
-        load.note_first(1.0, alone_ms=1_000.0, expected_ms=1_000.0)
-    assert load.headway == HEADWAY_MAX
+        quick.note_first(0.0, 1e6)
+        short.note_first(0.0, 10.0)
+    assert quick.headway == HEADWAY_MAX
+    assert short.headway == 1.0
