@@ -2,7 +2,7 @@
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import accumulate
@@ -261,6 +261,15 @@ class Metrics(Collector):
     def gauge(self, metric: Metric, value: float, *labels: str) -> None:
         """Set a gauge."""
         (self._gauges[metric].get(labels) or self._series(metric, labels)).value = value
+
+    def mark(self, metric: Metric, values: Iterable[str]) -> None:
+        """Have a gauge show 1 for each of these values of its label, 0 for others that it has shown, and as `other` how
+        many there was no place for.
+        """
+        for series in self._gauges[metric].values():
+            series.value = 0
+        for value in values:
+            self._series(metric, (value,)).value += 1
 
     def time(self, metric: Metric, seconds: float, *labels: str) -> None:
         """Put one duration into a histogram."""

@@ -28,7 +28,6 @@ from kinference.observe.metrics import (
     PICKS,
     TENANT_SPENT,
     TENANT_UNPRICED,
-    Metric,
     Metrics,
 )
 from kinference.picker.account import Account
@@ -67,7 +66,6 @@ class Desk:
         self._bodies = Bodies(limits, self._account, random, self._reclaim)
         self._tickets = Tickets(limits, self._account, random)
         self._gaps = InterTokenGaps()
-        self._marked: set[tuple[Metric, str]] = set()
         self._history = FlowHistory(limits.decisions_max)
         self.is_draining = False
         self._dispatched: OnDispatch | None = None
@@ -380,17 +378,16 @@ class Desk:
         self._held.publish()
 
     def _publish_marks(self) -> None:
-        """Which destinations are left alone. One that has been so and is no longer is told of too, once."""
-        marked = set()
+        """Which destinations are left alone."""
+        alone, draining = [], []
         for row in self._router.snapshot(self._clock.now()):
             name = f"{row.pool}/{row.address}" if row.address else row.pool
             if row.circuit != "closed":
-                marked.add((CIRCUIT_OPEN, name))
+                alone.append(name)
             if row.draining:
-                marked.add((DRAINING, name))
-        for metric, name in self._marked | marked:
-            self._metrics.gauge(metric, float((metric, name) in marked), name)
-        self._marked = marked
+                draining.append(name)
+        self._metrics.mark(CIRCUIT_OPEN, alone)
+        self._metrics.mark(DRAINING, draining)
 
     def note_refusal(self, error: KinferenceError) -> None:
         """Count a body that was refused for a limit, if that is why."""

@@ -34,6 +34,17 @@ def test_a_gauge_is_what_was_set_last(metrics: Metrics) -> None:
     assert "held_bytes 3.0" in page(metrics)
 
 
+def test_marks_are_what_was_marked_last_and_those_beyond_the_bound_are_counted() -> None:
+    down = Metric("down", Kind.GAUGE, "Down.", ("name",))
+    metrics, names = Metrics((down,)), [str(number) for number in range(LABEL_VALUES_MAX + 5)]
+    metrics.mark(down, names)
+    assert {'down{name="0"} 1.0', 'down{name="other"} 5.0'} <= set(page(metrics))
+    metrics.mark(down, [*names[1:2], *names[-2:]])
+    metrics.mark(down, [*names[1:2], *names[-2:]])
+    assert {'down{name="0"} 0.0', 'down{name="1"} 1.0', 'down{name="other"} 2.0'} <= set(page(metrics))
+    assert len([line for line in page(metrics) if line.startswith("down{")]) == LABEL_VALUES_MAX + 1
+
+
 def test_a_histogram_has_the_buckets_of_its_row(metrics: Metrics) -> None:
     metrics.time(TOOK, 0.5)
     lines = page(metrics)
