@@ -3,7 +3,7 @@
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -49,6 +49,8 @@ def test_whatever_is_reported_the_line_is_finite_and_time_runs_forward(
     outliers=st.floats(0.0, 0.05),
     seed=st.integers(0, 1_000),
 )
+@example(base=5.0, slope=0.0625, noise=0.0, outliers=0.03125, seed=145)
+@example(base=5.0, slope=0.5, noise=0.0, outliers=0.03125, seed=95)
 def test_rates_converge_on_any_engine_with_noise_and_outliers(
     base: float, slope: float, noise: float, outliers: float, seed: int
 ) -> None:
@@ -124,7 +126,7 @@ def case_of(columns: tuple[list[float], ...], output_tokens: int = 200) -> Case:
     return Case(
         destinations=[Destination(TargetKind.POOL, ref, str(place)) for place in range(size)],
         names=[str(place) for place in range(size)],
-        rates=[Rates(Typical(), line) for line in lines],
+        rates=[Rates(Typical(line)) for line in lines],
         loads=[Load(waiting=int(one), prefilling=int(one)) for one in waiting],
         circuits=[Circuit(failure_ratio=ratio) for ratio in ratios],
         bases=bases,

@@ -1,9 +1,10 @@
 """How long things take at one destination for one model, learned from what happened.
 
 Time to first token is a line in the tokens computed before it: `base_ms + ms_per_token x tokens`. The line of a pool
-and model is fitted by weighted least squares with exponential forgetting, and each destination's is that line times a
-factor of its own; a residual beyond three times the usual one counts as three times (Huber's rule), so that a retry or
-a stalled client moves nothing. A destination without data follows the line of its pool and model.
+and model is fitted by weighted least squares with exponential forgetting, and each destination's is that line, as it
+is now, times a factor of its own: 1 for as long as chance explains what sets it apart. Residuals are shares of what was
+expected, as long prompts err by more; one beyond three times the usual one counts as three times (Huber's rule), so
+that a retry or a stalled client moves nothing.
 """
 
 from dataclasses import dataclass, field
@@ -13,17 +14,20 @@ from kinference.ids import Milliseconds, Seconds
 
 FORGETTING = 0.99
 """Weight of the past after each sample: about the last 100 count."""
-POOL_FORGETTING = 0.995
-"""The same for a whole pool, which gets many."""
 OUTLIER = 3.0
+ERROR_RATIO = 1.0
+"""What is expected of an engine that nobody has heard of may be wrong by as much as it is."""
+ERROR_RATIO_MIN, ERROR_MS_MIN = 0.02, 1.0
+"""No error less than these makes another one an outlier."""
 ERROR_SMOOTHING = 0.1
 PRIOR_WEIGHT = 2.0
 """Two points of the line as it was are in each fit with this weight: equal prompts alone do not determine a line."""
-FACTOR_WEIGHT = 5.0
-"""So many prompts of the prior's length at the usual pace count beside what an endpoint has served: what sets equal
-engines apart for a while is mostly chance."""
+TOLD_APART = 2.5
+"""Of what sets an endpoint apart half is believed where it is so many times the usual error of its mean, which are two
+standard errors: what sets equal engines apart for a while is chance, and would send requests to the luckier one."""
 PRIOR_TOKENS = 4_096.0
 MS_PER_TOKEN_MIN = 1e-4
+FACTOR_MIN = 1e-3
 SAMPLE_MS_MAX = 3_600_000.0
 
 LOCAL_BASE_MS = 20.0
@@ -84,6 +88,11 @@ class _Sums:
         self.xx = kept * self.xx + x * x
         self.xy = kept * self.xy + x * y
 
+    def fade(self, kept: float) -> None:
+        """Keep this share of all."""
+        self.weight, self.x, self.y = kept * self.weight, kept * self.x, kept * self.y
+        self.xx, self.xy = kept * self.xx, kept * self.xy
+
 
 @dataclass(slots=True, eq=False)
 class Typical:
@@ -103,7 +112,7 @@ class Typical:
     def learn(self, tokens: float, ttft_ms: Milliseconds) -> None:
         """A first token somewhere in the pool."""
         self.samples += 1
-        self._sums.add(tokens, ttft_ms, POOL_FORGETTING)
+        self._sums.add(tokens, ttft_ms, FORGETTING)
         prior, far, sums = self.line, PRIOR_TOKENS, self._sums
         prior_ms = prior.at(far)
         weight = sums.weight + 2 * PRIOR_WEIGHT
@@ -132,22 +141,28 @@ class Typical:
 
 @dataclass(slots=True, eq=False)
 class Rates:
-    """The learned line of one destination and model: what is typical, by how much slower or faster it is.
+    """What is learned of one destination and model: what is typical, and by how much slower or faster it is.
 
-    One number sets an endpoint apart, and not a line of its own: of the few samples that each has, base and slope
-    would differ between equal engines by chance, and send requests to the luckier one. Until it has learned, `line`
-    is the pool's own object.
+    One number sets an endpoint apart, and not a line of its own, which the few samples that each has would not fix.
     """
 
     typical: Typical
-    line: Line
+    factor: float = 1.0
     samples: int = 0
     error_ms: Milliseconds = 0.0
     """Usual distance between what was expected and what happened."""
+    error_ratio: float = ERROR_RATIO
+    """The same, as a share of what was expected."""
     hold_ms: Milliseconds = HOLD_MS
     """How long a request keeps its place after its first token."""
     _is_measured: bool = False
     _sums: _Sums = field(default_factory=_Sums)
+
+    @property
+    def line(self) -> Line:
+        """The times to first token here."""
+        typical, factor = self.typical, self.factor
+        return Line(min(factor * typical.line.base_ms, typical.base_ms_max), factor * typical.line.ms_per_token)
 
     def learn(self, tokens: float, ttft_ms: Milliseconds, *, is_measured: bool = False) -> None:
         """One answer's first token came after `ttft_ms`, with `tokens` computed for it or ahead of it.
@@ -160,19 +175,19 @@ class Rates:
             self._is_measured, self.samples, self._sums = True, 0, _Sums()
         if not 0.0 <= ttft_ms <= SAMPLE_MS_MAX:
             ttft_ms = min(max(ttft_ms, 0.0), SAMPLE_MS_MAX)
-        expected = self.line.at(tokens)
+        expected = max(self.line.at(tokens), MS_PER_TOKEN_MIN)
         error = ttft_ms - expected
-        if self.samples == 0:
-            self.line = Line(self.line.base_ms, self.line.ms_per_token)
-            self.error_ms = abs(error)
-        bound = OUTLIER * max(self.error_ms, 0.02 * expected, 1.0)
+        bound = OUTLIER * max(max(self.error_ratio, ERROR_RATIO_MIN) * expected, ERROR_MS_MIN)
         if not -bound <= error <= bound:
             error = min(max(error, -bound), bound)
+        if self.samples == 0:
+            self.error_ms = abs(error)
         self.error_ms += ERROR_SMOOTHING * (abs(error) - self.error_ms)
+        self.error_ratio += ERROR_SMOOTHING * (abs(error) / expected - self.error_ratio)
         self.samples += 1
         self.typical.learn(tokens, expected + error)
         self._sums.add(tokens, expected + error, FORGETTING)
-        self._fit()
+        self._compare()
 
     def learn_hold(self, hold_ms: Milliseconds) -> None:
         """A request kept its place this long."""
@@ -185,20 +200,22 @@ class Rates:
         has had nothing to do since, gets its chance.
         """
         if self.samples:
-            sums = self._sums
-            sums.weight, sums.x, sums.y = kept * sums.weight, kept * sums.x, kept * sums.y
-            self._fit()
+            self._sums.fade(kept)
+            self._compare()
 
-    def _fit(self) -> None:
-        line, typical, sums = self.line, self.typical.line, self._sums
-        usual_ms = FACTOR_WEIGHT * max(typical.at(PRIOR_TOKENS), MS_PER_TOKEN_MIN)
-        expected_ms = typical.base_ms * sums.weight + typical.ms_per_token * sums.x
-        factor = (sums.y + usual_ms) / (expected_ms + usual_ms)
-        base, slope = factor * typical.base_ms, factor * typical.ms_per_token
-        line.base_ms = base if base < self.typical.base_ms_max else self.typical.base_ms_max
-        line.ms_per_token = slope if slope > MS_PER_TOKEN_MIN else MS_PER_TOKEN_MIN
+    def _compare(self) -> None:
+        """The factor is the sum of its times over what is typical of them, drawn towards 1 by what chance explains."""
+        line, sums = self.typical.line, self._sums
+        base, slope = line.base_ms, line.ms_per_token
+        expected = max(base * sums.weight + slope * sums.x, MS_PER_TOKEN_MIN)
+        squares = base * base * sums.weight + 2.0 * base * slope * sums.x + slope * slope * sums.xx
+        apart = sums.y / expected - 1.0
+        reach = TOLD_APART * self.error_ratio / expected
+        chance = reach * reach * squares
+        believed = apart * apart / (apart * apart + chance) if apart else 0.0
+        self.factor = max(1.0 + believed * apart, FACTOR_MIN)
 
 
 def cold_rates(typical: Typical) -> Rates:
     """Rates of a destination that has served nothing: what is typical, as it is learned."""
-    return Rates(typical, typical.line)
+    return Rates(typical)

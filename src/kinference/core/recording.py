@@ -19,7 +19,7 @@ from kinference.core.health import Circuit
 from kinference.core.ledger import UNLIMITED, Load
 from kinference.core.policies import make_policy
 from kinference.core.policy import TargetKind
-from kinference.core.rates import Line, PeakLatency, Rates, Typical
+from kinference.core.rates import SAMPLE_MS_MAX, Line, PeakLatency, Rates, Typical
 from kinference.core.roster import Destination
 from kinference.core.scoring import Column, Draw, weigh
 from kinference.ids import Address, Milliseconds, ObjectRef, ReservationId, Seconds
@@ -222,7 +222,7 @@ def _case(recording: Recording) -> Case:
 
 
 def _rates(one: RecordedCandidate, line: Line) -> Rates:
-    return Rates(Typical(), line, error_ms=one.error_ms, hold_ms=one.hold_ms)
+    return Rates(Typical(line, SAMPLE_MS_MAX), error_ms=one.error_ms, hold_ms=one.hold_ms)
 
 
 def _destination(one: RecordedCandidate) -> Destination:

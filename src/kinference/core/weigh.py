@@ -123,10 +123,10 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
         tokens = size - hit
         if tokens < REQUEST_TOKENS:
             tokens = REQUEST_TOKENS
-        line = rates.line
-        slope = line.ms_per_token
+        typical, factor = rates.typical, rates.factor
+        base, slope = factor * typical.line.base_ms, factor * typical.line.ms_per_token
         uncached.append(tokens)
-        bases.append(line.base_ms)
+        bases.append(base if base < typical.base_ms_max else typical.base_ms_max)
         slopes.append(slope)
         work.append(slope * tokens)
         prompt_tokens_ahead: int | float = load.prefill_tokens

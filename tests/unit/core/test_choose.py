@@ -18,7 +18,7 @@ REF = ObjectRef("default", "pool")
 def case(weights: tuple[int, ...], error_ms: float = 0.0) -> Case:
     endpoints = [Endpoint(EndpointSpec(REF, Address(f"h{n}:1"), weight=one), n, 1) for n, one in enumerate(weights)]
     destinations = [Destination(TargetKind.POOL, REF, "", endpoint) for endpoint in endpoints]
-    rates = [Rates(Typical(), Line(), samples=1, error_ms=error_ms) for _ in weights]
+    rates = [Rates(Typical(Line()), samples=1, error_ms=error_ms) for _ in weights]
     zeros = [0.0] * len(weights)
     slopes, uncached = [0.1] * len(weights), [1_000] * len(weights)
     bases, work = [one.line.base_ms for one in rates], [100.0] * len(weights)

@@ -29,7 +29,7 @@ def case() -> Case:
     ref = ObjectRef("default", "pool")
     destinations = [Destination(TargetKind.POOL, ref, name) for name in ("idle", "busy")]
     destinations[1].circuit.failed("status 500", 0.0)
-    rates = [Rates(Typical(), Line(10.0, 0.5), hold_ms=1_000.0) for _ in destinations]
+    rates = [Rates(Typical(Line(10.0, 0.5)), hold_ms=1_000.0) for _ in destinations]
     return Case(
         destinations,
         ["idle", "busy"],

@@ -24,7 +24,7 @@ def make_case() -> MakeCase:
         places = range(len(hits))
         ref = ObjectRef("default", "pool")
         destinations = [Destination(TargetKind.POOL, ref, f"h{place}") for place in places]
-        rates = [Rates(Typical(), Line(10.0, 0.1)) for _ in places]
+        rates = [Rates(Typical(Line(10.0, 0.1))) for _ in places]
         uncached = [PROMPT_TOKENS - hit for hit in hits]
         return Case(
             destinations,
