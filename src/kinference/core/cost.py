@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from operator import attrgetter, mul
 from typing import Protocol
 
@@ -135,8 +136,8 @@ class Interference:
     """The harm done, to those there, to all who come after, and between their decoding and ours.
 
     Our prefill stalls each request that decodes there: `weight` of a millisecond for each. It keeps an engine from
-    later prompts wherever it is done, the more the fewer engines are free: `crowd` of a millisecond where none is. So
-    caches are worth more under load, and yet within bounds, or all would gather where one cache is.
+    later prompts wherever it is done: `crowd` of a millisecond, by the chance that one of them finds no engine free.
+    So caches are worth more under load, and yet within bounds, or all would gather where one cache is.
     And it slows each token of theirs, and theirs ours.
     """
 
@@ -145,13 +146,20 @@ class Interference:
     name: str = "interference"
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
-        free = case.ahead.count(0)
-        weight, price = self.weight, self.crowd * (1.0 - free / len(case.loads))
+        engines = len(case.loads)
+        weight, price = self.weight, self.crowd * none_free(engines - case.ahead.count(0), engines)
         decode = PACE_SHARE * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
         return [
             (weight * requests + price) * work + decode * requests
             for work, requests in zip(case.work, case.beside, strict=True)
         ]
+
+
+def none_free(busy: int, engines: int) -> float:
+    """The chance that a prompt finds no engine free where so many of them are busy on average: Sakasegawa's (1977)
+    closed form of Erlang's formula. Half of four are busy at once now and then, half of 64 never.
+    """
+    return float((busy / engines) ** (sqrt(2.0 * (engines + 1.0)) - 1.0))
 
 
 @dataclass(frozen=True, slots=True)

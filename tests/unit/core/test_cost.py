@@ -1,5 +1,6 @@
 """The cost terms, one by one."""
 
+import pytest
 from msgspec.structs import replace
 
 from kinference.core.cost import (
@@ -14,6 +15,7 @@ from kinference.core.cost import (
     QueueWait,
     Risk,
     SlotWait,
+    none_free,
 )
 from kinference.core.ledger import Load
 from kinference.core.policy import TargetKind
@@ -75,8 +77,25 @@ def test_interference_is_the_delay_of_each_request_beside() -> None:
 
 def test_work_costs_more_everywhere_the_fewer_engines_are_free() -> None:
     quiet, crowded = (Interference(0.0, crowd).column(case()) for crowd in (0.0, 0.5))
-    busy = 1 / 2
-    assert [more - less for less, more in zip(quiet, crowded, strict=True)] == [0.5 * busy * 50.0, 0.5 * busy * 500.0]
+    price = 0.5 * none_free(1, 2)
+    assert [more - less for less, more in zip(quiet, crowded, strict=True)] == pytest.approx([price * 50, price * 500])
+
+
+def erlang(busy: int, engines: int) -> float:
+    """The chance of waiting, as Erlang has it."""
+    blocked = 1.0
+    for number in range(1, engines + 1):
+        blocked = busy * blocked / (number + busy * blocked)
+    return blocked / (1.0 - busy / engines * (1.0 - blocked))
+
+
+@pytest.mark.parametrize("engines", [1, 2, 4, 16, 64, 512])
+def test_the_chance_that_no_engine_is_free_is_erlangs(engines: int) -> None:
+    chances = [none_free(busy, engines) for busy in range(engines + 1)]
+    assert (chances[0], chances[-1]) == (0.0, 1.0)
+    assert chances == sorted(chances)
+    for busy in range(engines):
+        assert chances[busy] == pytest.approx(erlang(busy, engines), abs=0.1)
 
 
 def test_who_only_decodes_makes_work_no_dearer_anywhere_else() -> None:

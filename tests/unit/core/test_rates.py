@@ -75,8 +75,36 @@ def test_equal_engines_are_hardly_told_apart_by_the_chance_of_their_samples() ->
             tokens = rng.randrange(50, 4_000)
             rates.learn(tokens, (20.0 + 0.06 * tokens) * rng.uniform(0.5, 2.0))
     times = [rates.line.at(100) for rates in engines]
-    assert max(times) < 1.35 * min(times)
-    assert max(times) - min(times) < 15.0
+    assert max(times) < 1.1 * min(times)
+
+
+def test_who_answered_while_nothing_was_known_of_the_pool_learns_with_it_all_the_same() -> None:
+    typical = Typical()
+    early, others = cold_rates(typical), [cold_rates(typical) for _ in range(3)]
+    for _ in range(4):
+        early.learn(1_000, 400.0)  # it had waited, and nobody knew
+    for number in range(200):
+        tokens = 200 + 10 * number
+        others[number % 3].learn(tokens, 10.0 + 0.06 * tokens)
+    assert early.line.at(1_000) < 1.5 * others[0].line.at(1_000)
+
+
+@pytest.mark.parametrize("late", [60_000.0, 3_600_000.0])
+def test_the_very_first_answer_may_be_late_and_is_soon_forgotten(late: float) -> None:
+    rates = cold_rates(Typical())
+    rates.learn(16_000, late)
+    for number in range(60):
+        tokens = (200, 1_000, 4_000)[number % 3]
+        rates.learn(tokens, 5.0 + 0.0625 * tokens)
+    assert rates.line.at(1_000) == pytest.approx(67.5, rel=0.5)
+
+
+def test_late_answers_to_long_prompts_do_not_move_the_base() -> None:
+    rates = cold_rates(Typical())
+    for number in range(600):
+        tokens = (200, 1_000, 4_000, 16_000)[number % 4]
+        rates.learn(tokens, (60_000.0 if number % 40 == 3 else 0.0) + 5.0 + 0.0625 * tokens)
+    assert rates.line.at(0) < 12.0
 
 
 def test_what_rests_on_guessed_lengths_is_forgotten_once_engines_have_counted() -> None:
