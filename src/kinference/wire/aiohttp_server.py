@@ -310,6 +310,10 @@ class _AiohttpExchange(Exchange):
         except ConnectionError:
             raise _gone() from None
 
+    async def write(self, chunk: bytes) -> None:
+        if not self.send(chunk):
+            await self.drained()
+
     def _has_body(self) -> bool:
         return self.method != "HEAD" and self.response.status not in (204, 304)
 

@@ -53,7 +53,7 @@ class Exchange(Protocol):
         """The request body as it arrives, unbounded: the handler counts. Raises ClientGone when it breaks off."""
         ...
 
-    async def start(self, status: int, headers: Headers) -> None:
+    def start(self, status: int, headers: Headers) -> Awaitable[None]:
         """Send the head. Framing (`content-length` if given, else chunked) and `date` are the carrier's."""
         ...
 
@@ -63,16 +63,15 @@ class Exchange(Protocol):
         """
         ...
 
-    async def drained(self) -> None:
+    def drained(self) -> Awaitable[None]:
         """Wait until the client has taken most of what was sent. Raises ClientGone."""
         ...
 
-    async def write(self, chunk: bytes) -> None:
-        """Send body bytes at once; waits while the client reads slower than we write. Raises ClientGone."""
-        if not self.send(chunk):
-            await self.drained()
+    def write(self, chunk: bytes) -> Awaitable[None]:
+        """Send body bytes at once; wait while the client reads slower than we write. Raises ClientGone."""
+        ...
 
-    async def finish(self) -> None:
+    def finish(self) -> Awaitable[None]:
         """End the answer cleanly."""
         ...
 

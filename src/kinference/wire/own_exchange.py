@@ -1,15 +1,19 @@
-"""One request and its answer on a connection of ours: what holds for them whichever version of HTTP carries them."""
+"""One request and its answer on a connection of ours: what holds for them whichever version of HTTP carries them.
+
+Nothing here waits: what a handler has to wait for is in `waits`.
+"""
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Generator, Sequence
+from typing import Protocol, cast
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.ports import Headers
 from kinference.wire.exchange import Table, header
 from kinference.wire.http1.answers import has_body
+from kinference.wire.waits import body_of, caught_up
 
 
 class Head(Protocol):
@@ -19,6 +23,16 @@ class Head(Protocol):
     def method(self) -> str: ...
     @property
     def headers(self) -> Headers: ...
+
+
+class Over:
+    """Awaited, it is over at once, for less than a coroutine that waits for nothing costs."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return cast("Generator[None, None, None]", iter(()))  # of a generator no more is used
+
+
+OVER = Over()
 
 
 class OwnExchange:
@@ -66,21 +80,26 @@ class OwnExchange:
         pieces = self._take() if self._pieces else ()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    async def body(self) -> AsyncIterator[bytes]:
+    def body(self) -> AsyncIterator[bytes]:
         """The request body as it arrives. Raises ClientGone when it breaks off."""
         self._ask_for_body()
-        while True:
-            if self._pieces:
-                for piece in self._take():
-                    yield piece
-            elif self.is_received:
-                return
-            elif self.is_over or self._is_cut:
-                raise ClientGone("the request's body broke off")
-            else:
-                self._arrival = asyncio.get_running_loop().create_future()
-                self._expect()
-                await self._arrival
+        return body_of(self)
+
+    def came(self) -> Sequence[bytes] | None:
+        """What has come since the last time; None at the end. Raises ClientGone when it breaks off."""
+        if self._pieces:
+            return self._take()
+        if self.is_received:
+            return None
+        if self.is_over or self._is_cut:
+            raise ClientGone("the request's body broke off")
+        return ()
+
+    def arrival(self) -> asyncio.Future[None]:
+        """Comes to its end as more of the body does, or its end."""
+        self._arrival = arrival = asyncio.get_running_loop().create_future()
+        self._expect()
+        return arrival
 
     @property
     def is_waiting(self) -> bool:
@@ -120,7 +139,7 @@ class OwnExchange:
     # --- the answer ------------------------------------------------------------------------------
 
     @abstractmethod
-    async def start(self, status: int, headers: Headers) -> None:
+    def start(self, status: int, headers: Headers) -> Awaitable[None]:
         """Send the head."""
 
     @abstractmethod
@@ -128,13 +147,21 @@ class OwnExchange:
         """Send body bytes. Returns whether the client keeps up."""
 
     @abstractmethod
-    async def drained(self) -> None:
-        """Wait until it has caught up."""
+    def catching_up(self) -> Awaitable[None]:
+        """Wait until it has caught up, or is gone."""
 
-    async def write(self, chunk: bytes) -> None:
+    def check_there(self) -> None:
+        """Raise ClientGone if it is gone."""
+        if self._is_lost:
+            raise gone()
+
+    def drained(self) -> Awaitable[None]:
+        """Wait until it has caught up. Raises ClientGone."""
+        return caught_up(self)
+
+    def write(self, chunk: bytes) -> Awaitable[None]:
         """Send body bytes, and wait while the client reads slower than we write."""
-        if not self.send(chunk):
-            await self.drained()
+        return OVER if self.send(chunk) else self.drained()
 
     @abstractmethod
     def _send_end(self) -> None:
@@ -147,8 +174,7 @@ class OwnExchange:
     def _promise(self, status: int, told: Table) -> bool:
         """Begin an answer: what its body will be by these fields. Returns whether its length is told."""
         assert not self.is_started, "the head has gone already"
-        if self._is_lost:
-            raise gone()
+        self.check_there()
         length = told.get(b"content-length")
         self._has_body = has_body(self.method, status)
         self._owed = None if length is None else int(length)
@@ -159,8 +185,7 @@ class OwnExchange:
         assert self.is_started, "the head goes first"
         if self.is_over:
             raise ClientGone("the answer was broken off")
-        if self._is_lost:
-            raise gone()
+        self.check_there()
         if not chunk or not self._has_body:
             return False
         if self._owed is not None:
@@ -168,16 +193,15 @@ class OwnExchange:
             assert self._owed >= 0, "more bytes than content-length promised"
         return True
 
-    async def finish(self) -> None:
+    def finish(self) -> Awaitable[None]:
         """End the answer cleanly."""
         assert self.is_started, "the head goes first"
-        if self.is_over:
-            return
-        assert not self._owed or not self._has_body, "fewer bytes than content-length promised"
-        if self._is_lost:
-            raise gone()
-        self.is_over = True
-        self._send_end()
+        if not self.is_over:
+            assert not self._owed or not self._has_body, "fewer bytes than content-length promised"
+            self.check_there()
+            self.is_over = True
+            self._send_end()
+        return OVER
 
     def abort(self) -> None:
         """Break the answer off, so that nobody takes what came of it for all."""
@@ -185,15 +209,15 @@ class OwnExchange:
             self.is_over = True
             self._send_reset()
 
-    async def give_up(self, status: int) -> None:
+    def give_up(self, status: int) -> None:
         """Answer with a bare status where the head has not gone and somebody listens, else break off."""
         if self.is_over or self._is_lost:
             return
         if self.is_started:
             self.abort()
             return
-        await self.start(status, ((b"content-length", b"0"),))
-        await self.finish()
+        self.start(status, ((b"content-length", b"0"),))
+        self.finish()
 
 
 def gone() -> ClientGone:

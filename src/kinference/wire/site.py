@@ -46,7 +46,7 @@ class Visit(Exchange, Protocol):
     """Whether the answer was finished or broken off, after which nobody cancels the handler."""
     is_started: bool
 
-    async def give_up(self, status: int) -> None:
+    def give_up(self, status: int) -> None:
         """Answer with a bare status where the head has not gone and somebody listens, else break off."""
         ...
 
@@ -89,12 +89,12 @@ class Site:
             await self.handler(exchange)
             if not exchange.is_over:
                 _log.error("handler left its answer unfinished: %s %s", exchange.method, exchange.path)
-                await exchange.give_up(500)
+                exchange.give_up(500)
         except ClientGone:
-            await exchange.give_up(400)
+            exchange.give_up(400)
         except Exception:  # noqa: BLE001 - the root of the request's task: one bad request must not take the server down
             _log.exception("handler failed: %s %s", exchange.method, exchange.path)
-            await exchange.give_up(500)
+            exchange.give_up(500)
         finally:
             if not exchange.is_over:  # cancelled
                 exchange.break_off()

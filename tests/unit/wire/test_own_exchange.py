@@ -1,7 +1,7 @@
 """What holds for a request and its answer on any connection of ours."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 import pytest
 
@@ -9,7 +9,7 @@ from kinference.errors import ClientGone
 from kinference.ports import Headers
 from kinference.wire.exchange import table
 from kinference.wire.http2.http_head import HttpHead
-from kinference.wire.own_exchange import OwnExchange, wake
+from kinference.wire.own_exchange import OVER, OwnExchange, wake
 
 
 class NotedExchange(OwnExchange):
@@ -28,17 +28,19 @@ class NotedExchange(OwnExchange):
     def _send_continue(self) -> None:
         self.sent.append("continue")
 
-    async def start(self, status: int, headers: Headers) -> None:
+    def start(self, status: int, headers: Headers) -> Awaitable[None]:
         self._promise(status, table(headers))
         self.is_started = True
         self.sent.append(str(status))
+        return OVER
 
     def send(self, chunk: bytes) -> bool:
         if self._counts(chunk):
             self.sent.append(chunk.decode())
         return True
 
-    async def drained(self) -> None: ...
+    def catching_up(self) -> Awaitable[None]:
+        return OVER
 
     def _send_end(self) -> None:
         self.sent.append("end")
@@ -118,7 +120,7 @@ async def test_nothing_is_written_to_an_answer_that_was_broken_off() -> None:
     exchange.abort()
     with pytest.raises(ClientGone):
         await exchange.write(b"x")
-    await exchange.give_up(500)
+    exchange.give_up(500)
     assert exchange.sent == ["200", "reset"]
 
 
@@ -127,7 +129,7 @@ async def test_nothing_is_sent_to_who_has_gone() -> None:
     exchange._is_lost = True
     with pytest.raises(ClientGone):
         await exchange.start(200, ())
-    await exchange.give_up(500)
+    exchange.give_up(500)
     assert exchange.sent == []
 
 
@@ -136,7 +138,7 @@ async def test_given_up_on_it_is_a_bare_status_or_broken_off(starts: bool, sent:
     exchange = NotedExchange()
     if starts:
         await exchange.start(200, ())
-    await exchange.give_up(500)
+    exchange.give_up(500)
     assert exchange.sent == sent
 
 

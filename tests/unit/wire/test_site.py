@@ -44,7 +44,7 @@ class NotedExchange:
     def abort(self) -> None:
         self.is_over = True
 
-    async def give_up(self, status: int) -> None:
+    def give_up(self, status: int) -> None:
         self.is_over = True
         self.ends.append(str(status))
 

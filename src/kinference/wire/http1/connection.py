@@ -241,11 +241,11 @@ class Connection(asyncio.Protocol):
             self._head = b""
             self.send(head)
 
-    async def drained(self) -> None:
+    def drained(self) -> asyncio.Future[None]:
         """Wait until the client has taken most of what was written, or is gone."""
         drain = self._site.loop.create_future()
         self._drains.append(drain)
-        await drain
+        return drain
 
     def hold_reading(self) -> None:
         """Let the client wait."""

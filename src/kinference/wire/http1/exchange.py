@@ -1,6 +1,6 @@
 """One request and its answer as a handler sees them, on our own HTTP/1.1 connection."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from kinference.ids import Seconds
@@ -8,7 +8,7 @@ from kinference.ports import Headers
 from kinference.wire.exchange import table
 from kinference.wire.http1 import answers
 from kinference.wire.http1.requests import RequestHead
-from kinference.wire.own_exchange import OwnExchange, gone
+from kinference.wire.own_exchange import OVER, OwnExchange
 from kinference.wire.untaken import Untaken
 
 BODY_HELD_MAX = 256 * 1024
@@ -36,7 +36,7 @@ class Line(Protocol):
         """Write at once."""
         ...
 
-    async def drained(self) -> None:
+    def drained(self) -> Awaitable[None]:
         """Wait until the client has taken most of what was written, or is gone."""
         ...
 
@@ -110,7 +110,7 @@ class Http1Exchange(OwnExchange):
 
     # --- the answer ------------------------------------------------------------------------------
 
-    async def start(self, status: int, headers: Headers) -> None:
+    def start(self, status: int, headers: Headers) -> Awaitable[None]:
         told = table(headers)
         is_framed = self._promise(status, told) or not self._has_body
         self._is_chunked = not is_framed and self._is_http_1_1
@@ -122,6 +122,7 @@ class Http1Exchange(OwnExchange):
         head = answers.head(status, headers, own)
         self.is_started = True
         self._line.send_head(head)
+        return OVER
 
     def _own_fields(self, *, has_server: bool, tells_of_close: bool) -> bytes:
         own = self._line.date()
@@ -145,11 +146,8 @@ class Http1Exchange(OwnExchange):
                 line.send(chunk)
         return not line.is_congested
 
-    async def drained(self) -> None:
-        if self._line.is_congested:
-            await self._line.drained()
-        if self._is_lost:
-            raise gone()
+    def catching_up(self) -> Awaitable[None]:
+        return self._line.drained() if self._line.is_congested else OVER
 
     def _send_end(self) -> None:
         if self._is_chunked:
@@ -159,9 +157,9 @@ class Http1Exchange(OwnExchange):
     def _send_reset(self) -> None:
         self._line.reset()
 
-    async def give_up(self, status: int) -> None:
+    def give_up(self, status: int) -> None:
         self.must_close = True
-        await super().give_up(status)
+        super().give_up(status)
 
     def break_off(self) -> None:
         """End it for a handler that was cancelled."""

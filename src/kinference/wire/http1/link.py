@@ -109,34 +109,32 @@ class Link(asyncio.Protocol):
         pieces.clear()
         return taken
 
-    async def more(self, patience: Seconds) -> None:
-        """Wait for more to come of an answer that is not complete: first for its whole head. Raises
-        UpstreamUnreachable, UpstreamCut or UpstreamTimeout.
+    def more(self, patience: Seconds) -> asyncio.Future[None]:
+        """Comes to its end as more does of an answer that is not complete: first its whole head. Whether it failed is
+        to be checked then.
         """
-        if self._failure is not None:
-            raise self._failure
-        self._patience = patience
-        self._deadlines.give(self, patience)
         self._news = news = self._loop.create_future()
-        try:
-            await news
-        finally:
-            self._news, self.deadline = None, NEVER
-        if not self.reply.pieces:
-            self._raise_failure()
+        if self._failure is None:
+            self._patience = patience
+            self._deadlines.give(self, patience)
+        else:
+            self._tell()
+        return news
 
-    async def pour(self, take: Callable[[bytes], bool], patience: Seconds) -> None:
+    def pour(self, take: Callable[[bytes], bool], patience: Seconds) -> asyncio.Future[None]:
         """Hand over what comes, as it comes, until the answer is complete or `take` returns that it wants no more for
-        now. Raises UpstreamCut or UpstreamTimeout.
+        now: then it comes to its end.
         """
         self._take_over = take
-        try:
-            await self.more(patience)
-        finally:
-            self._take_over = None
+        return self.more(patience)
 
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
+    def stop_pouring(self) -> None:
+        """Hand nothing over any more."""
+        self._take_over = None
+
+    def check(self) -> None:
+        """Raise UpstreamUnreachable, UpstreamCut or UpstreamTimeout if it failed, and nothing is left to be taken."""
+        if self._failure is not None and not self.reply.pieces:
             raise self._failure
 
     def keep(self, idle: Seconds) -> bool:
@@ -161,5 +159,9 @@ class Link(asyncio.Protocol):
         self._tell()
 
     def _tell(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        """Let who waits go on. Who was cancelled meanwhile waits no more."""
+        news, self._news = self._news, None
+        if news is not None:
+            self.deadline = NEVER
+            if not news.done():
+                news.set_result(None)

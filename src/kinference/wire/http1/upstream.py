@@ -5,7 +5,6 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from functools import lru_cache
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -13,17 +12,10 @@ from urllib.parse import urlsplit
 from kinference.errors import NoConnectionLeft, UpstreamUnreachable
 from kinference.ports import Headers, Sink, Upstream, UpstreamAnswer, UpstreamRequest
 from kinference.wire.connections import EXHAUSTED
+from kinference.wire.http1.asks import DEFAULT_PORTS, pieces_of
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.http1.link import Link
 from kinference.wire.http1.pool import Pool
-
-_JOIN_BYTES_MAX = 16 * 1024
-"""Bodies up to here leave in one buffer with the head; larger ones are not copied."""
-_OURS = frozenset({b"content-length", b"transfer-encoding", b"connection"})
-_HOSTS_MAX = 1024
-"""Origins whose `host` is not made anew for each request."""
-_BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Http1Upstream(Upstream):
@@ -52,26 +44,29 @@ class Http1Upstream(Upstream):
         self._deadlines.close()
 
     async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
-        pieces = _wire(request)
-        link = self._pool.take(request.origin)
-        if link is not None:
+        pieces = pieces_of(request)
+        kept = self._pool.take(request.origin)
+        while True:
+            link = kept or await self._connect(request)
+            self._in_use.add(link)
             try:
-                return await self._ask(link, pieces, request)
+                link.ask(pieces, to_head=request.method == "HEAD")
+                await link.more(request.timeouts.first_byte)
+                link.check()
             except UpstreamUnreachable:
-                pass  # closed at the far end meanwhile; nothing of it was served
-        link = await self._connect(request)
-        return await self._ask(link, pieces, request)
+                self._drop(link)
+                if kept is None:
+                    raise
+                kept = None  # closed at the far end meanwhile; nothing of it was served
+            except BaseException:
+                self._drop(link)
+                raise
+            else:
+                return _Http1Answer(self, link, request)
 
-    async def _ask(self, link: Link, pieces: list[bytes], request: UpstreamRequest) -> UpstreamAnswer:
-        self._in_use.add(link)
-        try:
-            link.ask(pieces, to_head=request.method == "HEAD")
-            await link.more(request.timeouts.first_byte)
-        except BaseException:
-            self._in_use.discard(link)
-            link.close()
-            raise
-        return _Http1Answer(self, link, request)
+    def _drop(self, link: Link) -> None:
+        self._in_use.discard(link)
+        link.close()
 
     def give_back(self, link: Link) -> None:
         """An answer is done with."""
@@ -99,10 +94,10 @@ class Http1Upstream(Upstream):
         if url.scheme == "unix":
             _, link = await self._loop.create_unix_connection(lambda: Link(origin, self._deadlines), url.path)
             return link
-        if url.scheme not in _DEFAULT_PORTS or not url.hostname:
+        if url.scheme not in DEFAULT_PORTS or not url.hostname:
             raise ValueError(origin)
         tls = self._tls_context() if url.scheme == "https" else None
-        port = url.port or _DEFAULT_PORTS[url.scheme]
+        port = url.port or DEFAULT_PORTS[url.scheme]
         _, link = await self._loop.create_connection(lambda: Link(origin, self._deadlines), url.hostname, port, ssl=tls)
         return link
 
@@ -139,6 +134,7 @@ class _Http1Answer(UpstreamAnswer):
             if link.reply.is_complete:
                 break
             await link.more(self._patience)
+            link.check()
         raise StopAsyncIteration
 
     async def pour(self, sink: Sink) -> None:
@@ -149,7 +145,11 @@ class _Http1Answer(UpstreamAnswer):
             elif link.reply.is_complete:
                 break
             else:
-                await link.pour(sink.take, self._patience)
+                try:
+                    await link.pour(sink.take, self._patience)
+                finally:
+                    link.stop_pouring()
+                link.check()
             await sink.ready()
 
     async def close(self) -> None:
@@ -164,28 +164,3 @@ def _why(error: OSError) -> str:
     if isinstance(error, ssl.SSLError):
         return "no TLS connection could be made"
     return os.strerror(error.errno).lower() if error.errno else "connection failed"
-
-
-def _wire(request: UpstreamRequest) -> list[bytes]:
-    """The request as buffers to write one after the other."""
-    length = sum(map(len, request.body))
-    fields = [b"%b: %b" % field for field in request.headers if field[0] not in _OURS]
-    line = f"{request.method} {request.target} HTTP/1.1"
-    lines = [line.encode("latin-1"), b"host: " + _host(request.origin), *fields]
-    if length or request.method not in _BODILESS:
-        lines.append(b"content-length: %d" % length)
-    head = b"\r\n".join([*lines, b"", b""])
-    if head.count(b"\n") != len(lines) + 1 or head.count(b"\r") != len(lines) + 1 or line.count(" ") != 2:  # noqa: PLR2004 - method, target, version
-        raise UpstreamUnreachable(f"{request.origin} cannot be sent a target or a field with a line break in it")
-    if length <= _JOIN_BYTES_MAX:
-        return [b"".join([head, *request.body])]
-    return [head, *request.body]
-
-
-@lru_cache(_HOSTS_MAX)
-def _host(origin: str) -> bytes:
-    scheme, _, host = origin.partition("://")
-    if scheme == "unix":
-        return b"localhost"
-    default = f":{_DEFAULT_PORTS.get(scheme)}"
-    return host.removesuffix(default).encode("idna" if not host.isascii() else "ascii")

@@ -1,7 +1,7 @@
 """One request and its answer as a handler sees them, on a stream of our own HTTP/2 connection."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from kinference.ids import Seconds
@@ -10,7 +10,7 @@ from kinference.wire.exchange import table
 from kinference.wire.http2.fields import CR, LF
 from kinference.wire.http2.headers import literal
 from kinference.wire.http2.http_head import HttpHead
-from kinference.wire.own_exchange import OwnExchange, gone, wake
+from kinference.wire.own_exchange import OVER, OwnExchange, wake
 
 CONTINUE = literal(b":status", b"100")
 SERVER = literal(b"server", b"kinference")
@@ -82,7 +82,7 @@ class Http2Exchange(OwnExchange):
 
     # --- the answer ------------------------------------------------------------------------------
 
-    async def start(self, status: int, headers: Headers) -> None:
+    def start(self, status: int, headers: Headers) -> Awaitable[None]:
         told = table(headers)
         self._promise(status, told)
         block = answer_head(status, headers) + self._line.date()
@@ -90,18 +90,18 @@ class Http2Exchange(OwnExchange):
             block += SERVER
         self.is_started = True
         self._line.send_head(self._stream_id, block)
+        return OVER
 
     def send(self, chunk: bytes) -> bool:
         if self._counts(chunk):
             self._is_behind = not self._line.send_body(self._stream_id, chunk)
         return not self._is_behind
 
-    async def drained(self) -> None:
-        if self._is_behind:
-            self._drain = asyncio.get_running_loop().create_future()
-            await self._drain
-        if self._is_lost:
-            raise gone()
+    def catching_up(self) -> Awaitable[None]:
+        if not self._is_behind:
+            return OVER
+        self._drain = drain = asyncio.get_running_loop().create_future()
+        return drain
 
     def go_on(self) -> None:
         """The client has taken what was written."""

@@ -113,12 +113,12 @@ async def test_a_writer_waits_for_a_slow_client() -> None:
     exchange = exchange_on(line)
     await exchange.start(200, ())
     line.is_congested = True
-    async with asyncio.TaskGroup() as group:
-        writing = group.create_task(exchange.write(b"x"))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert not writing.done()
-        line.may_go_on.set()
+    writing = asyncio.ensure_future(exchange.write(b"x"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not writing.done()
+    line.may_go_on.set()
+    await writing
 
 
 async def test_a_lost_client_is_gone_for_every_step() -> None:
@@ -224,7 +224,7 @@ async def test_a_probe_is_nothing_to_one_that_reads() -> None:
 
 async def test_given_up_on_before_its_head_an_answer_is_a_bare_status_on_a_connection_that_ends() -> None:
     line = NotedLine()
-    await exchange_on(line).give_up(500)
+    exchange_on(line).give_up(500)
     assert b"".join(line.sent).startswith(b"HTTP/1.1 500 ")
     assert b"connection: close" in b"".join(line.sent)
     assert line.is_turned_over
@@ -234,7 +234,7 @@ async def test_given_up_on_after_its_head_an_answer_is_broken_off() -> None:
     line = NotedLine()
     exchange = exchange_on(line)
     await exchange.start(200, ())
-    await exchange.give_up(500)
+    exchange.give_up(500)
     assert line.is_reset
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kinference.errors import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
-from kinference.wire.http1.deadlines import Deadlines
+from kinference.wire.http1.deadlines import NEVER, Deadlines
 from kinference.wire.http1.link import Link
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
@@ -75,13 +75,11 @@ async def test_what_is_poured_goes_through_in_the_call_that_brings_it() -> None:
         taken.append(chunk)
         return True
 
-    async with asyncio.TaskGroup() as tasks:
-        pouring = tasks.create_task(link.pour(take, 1))
-        await asyncio.sleep(0)
-        for piece in (b"a", b"b", b"cd"):
-            link.data_received(piece)
-            assert taken[-1] == piece
-        await pouring
+    pouring = link.pour(take, 1)
+    for piece in (b"a", b"b", b"cd"):
+        link.data_received(piece)
+        assert taken[-1] == piece
+    await pouring
     assert link.reply.is_complete
 
 
@@ -94,26 +92,52 @@ async def test_who_wants_no_more_for_now_is_given_no_more() -> None:
         taken.append(chunk)
         return False
 
-    async with asyncio.TaskGroup() as tasks:
-        pouring = tasks.create_task(link.pour(take, 1))
-        await asyncio.sleep(0)
-        link.data_received(b"a")
-        link.data_received(b"b")
-        await pouring
+    pouring = link.pour(take, 1)
+    link.data_received(b"a")
+    link.data_received(b"b")
+    await pouring
     assert (taken, link.take()) == ([b"a"], b"b")
 
 
 async def test_a_destination_that_falls_silent_while_it_is_poured_is_told_and_one_that_speaks_is_not() -> None:
     link, _ = linked()
     link.data_received(HEAD)
-    pouring = asyncio.ensure_future(link.pour(lambda _chunk: True, 9))
-    await asyncio.sleep(0)
+    pouring = link.pour(lambda _chunk: True, 9)
     link.deadline = 0.0
     link.data_received(b"a")
     assert link.deadline > 0.0
     link.expire()
+    await pouring
     with pytest.raises(UpstreamTimeout, match="mid-answer"):
-        await pouring
+        link.check()
+
+
+async def test_who_stops_pouring_is_given_nothing_more() -> None:
+    link, _ = linked()
+    link.data_received(HEAD)
+    taken: list[bytes] = []
+
+    def take(chunk: bytes) -> bool:
+        taken.append(chunk)
+        return True
+
+    link.pour(take, 9).cancel()
+    link.stop_pouring()
+    link.data_received(b"ab")
+    assert (taken, link.take()) == ([], b"ab")
+
+
+async def test_a_wait_that_was_cancelled_leaves_no_deadline_behind_once_something_comes() -> None:
+    link, transport = linked()
+    link.more(9).cancel()
+    link.data_received(HEAD)
+    assert link.deadline == NEVER
+    link.more(9).cancel()
+    link.expire()
+    assert transport.is_aborted
+    await link.more(9)  # over at once
+    with pytest.raises(UpstreamTimeout, match="mid-answer"):
+        link.check()
 
 
 @pytest.mark.parametrize("why", ["unfinished", "unsent", "spoiled", "held"])
@@ -154,8 +178,9 @@ async def test_how_far_it_came_says_how_it_failed(came: bytes, error: type[Excep
     link.connection_lost(None)
     assert link.take() == (b"ab" if came.endswith(b"ab") else b"")
 
+    await link.more(1)
     with pytest.raises(error, match=message):
-        await link.more(1)
+        link.check()
 
 
 async def test_a_reset_is_no_end_of_an_answer() -> None:
@@ -171,13 +196,15 @@ async def test_a_reset_is_no_end_of_an_answer() -> None:
 
 async def test_silence_is_told_apart_by_when_it_began() -> None:
     link, transport = linked()
+    await link.more(0.01)
     with pytest.raises(UpstreamTimeout, match=r"sent nothing for 0\.01 s"):
-        await link.more(0.01)
+        link.check()
     assert transport.is_aborted
     link, _ = linked()
     link.data_received(HEAD)
+    await link.more(0.01)
     with pytest.raises(UpstreamTimeout, match=r"fell silent for 0\.01 s mid-answer"):
-        await link.more(0.01)
+        link.check()
 
 
 async def test_a_link_at_rest_is_closed_when_its_time_is_over() -> None:

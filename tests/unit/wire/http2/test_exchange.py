@@ -116,7 +116,7 @@ async def test_a_body_that_breaks_off_is_a_client_gone() -> None:
         await waiting
     with pytest.raises(ClientGone):
         await exchange.start(200, ())
-    await exchange.give_up(500)
+    exchange.give_up(500)
 
 
 async def test_a_writer_waits_until_the_client_has_taken_all_or_is_gone() -> None:
@@ -197,12 +197,12 @@ async def test_an_answer_that_is_broken_off_stays_so() -> None:
 
 async def test_given_up_on_an_answer_is_a_bare_status_or_broken_off() -> None:
     line, begun = NotedLine(), NotedLine()
-    await exchange_on(line).give_up(500)
+    exchange_on(line).give_up(500)
     assert line.fields()[0] == (":status", "500")
     assert line.is_finished
     exchange = exchange_on(begun)
     await exchange.start(200, ())
-    await exchange.give_up(500)
+    exchange.give_up(500)
     assert begun.is_reset
 
 
