@@ -6,7 +6,9 @@ from http import HTTPStatus
 from kinference.ids import Seconds
 from kinference.ports import Headers
 
-_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in HTTPStatus}
+_CR, _LF = b"\r\n"
+"""Numbers: to look for a byte by its number is ten times as fast as by bytes of one."""
 _BODILESS = frozenset({204, 304})
 _JOINED_MAX = 16 * 1024
 """Chunks up to here are copied together with their framing; larger ones are not copied."""
@@ -37,11 +39,17 @@ def has_body(method: str, status: int) -> bool:
 
 def head(status: int, headers: Headers, ours: bytes) -> bytes:
     """The head, ending in `ours`: complete lines. Raises ValueError for a line break inside a field."""
-    status_line = _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Status\r\n".encode()
-    fields = b"".join([b"%b: %b\r\n" % field for field in headers])
-    if fields.count(b"\n") != len(headers) or fields.count(b"\r") != len(headers):
+    status_line = _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Status".encode()
+    lines = [b"%b: %b" % field for field in headers]
+    if breaks_lines(lines):
         raise ValueError("a header field with a line break inside")
-    return b"%b%b%b\r\n" % (status_line, fields, ours)
+    return b"\r\n".join([status_line, *lines, ours, b""])
+
+
+def breaks_lines(lines: list[bytes]) -> bool:
+    """Whether one of them has the end of a line inside."""
+    whole = b"".join(lines)
+    return _LF in whole or _CR in whole
 
 
 def chunk(piece: bytes) -> tuple[bytes, ...]:

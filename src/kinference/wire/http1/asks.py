@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from kinference.errors import UpstreamUnreachable
 from kinference.ports import UpstreamRequest
+from kinference.wire.http1.answers import breaks_lines
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _JOIN_BYTES_MAX = 16 * 1024
@@ -22,12 +23,11 @@ def pieces_of(request: UpstreamRequest) -> list[bytes]:
     lines = [line.encode("latin-1"), b"host: " + _host(request.origin), *fields]
     if length or request.method not in _BODILESS:
         lines.append(b"content-length: %d" % length)
-    head = b"\r\n".join([*lines, b"", b""])
-    if head.count(b"\n") != len(lines) + 1 or head.count(b"\r") != len(lines) + 1 or line.count(" ") != 2:  # noqa: PLR2004 - method, target, version
+    if breaks_lines(lines) or " " in request.target or " " in request.method:
         raise UpstreamUnreachable(f"{request.origin} cannot be sent a target or a field with a line break in it")
     if length <= _JOIN_BYTES_MAX:
-        return [b"".join([head, *request.body])]
-    return [head, *request.body]
+        return [b"\r\n".join([*lines, b"", b"".join(request.body)])]
+    return [b"\r\n".join([*lines, b"", b""]), *request.body]
 
 
 @lru_cache(_HOSTS_MAX)

@@ -8,15 +8,15 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 import httptools
-import msgspec
 
 from kinference.ports import Headers
+from kinference.structs import FrozenLeaf
 from kinference.wire.server_options import HttpServerOptions
 
 _VERSIONS = frozenset({"1.0", "1.1"})
 
 
-class RequestHead(msgspec.Struct, frozen=True):
+class RequestHead(FrozenLeaf, frozen=True):
     """Everything of a request before its body."""
 
     method: str
@@ -27,7 +27,7 @@ class RequestHead(msgspec.Struct, frozen=True):
     has_body: bool
 
 
-class Malformed(msgspec.Struct, frozen=True):
+class Malformed(FrozenLeaf, frozen=True):
     """What cannot be read as a request. Nothing is read after it."""
 
     status: int
