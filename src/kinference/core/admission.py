@@ -39,7 +39,7 @@ WEIGHED_MAX = 4
 """So many are weighed anew in a look; the rest is judged from memory."""
 OVERDUE_MAX = 64
 """So many are told in a look that they have waited too long: each is asked about once more."""
-TRIED = 8
+TRIED = 16
 """So many first tokens behind other prompts tell how long prompts wait for each other somewhere."""
 PASSING = frozenset({Verdict.NOT_READY.cause, Verdict.DRAINING.cause})
 """Why nobody can serve a request for the moment: it may be over before its wait is."""

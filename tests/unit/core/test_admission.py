@@ -494,9 +494,15 @@ def test_an_engine_that_comes_back_gets_no_flood_for_the_time_in_which_nobody_re
 
 def test_a_clock_that_is_set_back_keeps_nobody_waiting() -> None:
     world = World(size=2)
-    first, second = world.go(chat("a"), 1e6), world.go(chat("b"), 1e6)
-    waiting = world.hold(chat("a", size=40_004), 1e6)
-    world.end(second, 1e6)
-    world.released(1e6)
-    world.end(first, 1.0)
-    assert len(world.admission) == 0 or [who for who, _ in world.released(1.0)] == [waiting]
+    world.end(warm := world.go(chat("warm")), 1_000.0)
+    longer, turn = (
+        replace(chat("warm"), prompt=(*chat("warm").prompt, sign * 20_000), prompt_bytes=60_000)
+        for sign in (b"!", b"?")
+    )
+    assert world.go(longer, 1_000.0).choice == warm.choice
+    busy = world.go(chat("other"), 1_000.0)
+    waiting = world.hold(turn, 1_000.0)
+    world.end(busy, 1_000.01)
+    assert world.released(1_000.01) == [], "looked at, and better off where it waits"
+    world.fleet.set_ready(POOL, Address("h0:1" if "h0:1" in waiting.bound_for else "h1:1"), ready=False)
+    assert [who for who, _ in world.released(1.0)] == [waiting]
