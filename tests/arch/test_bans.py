@@ -11,7 +11,7 @@ from tests.arch.source import Module, functions, parsed, report, source_modules
 
 Check: TypeAlias = Callable[[Module], Iterator[str]]
 
-ENVIRONMENT_READERS = {"config/env.py", "__main__.py"}
+ENVIRONMENT_READERS = {"config/env.py"}
 PRINTERS = ("cli/", "demo/")
 BARE_TASKS: dict[str, str] = {
     "wire/grpc_session.py": "a protocol's callbacks run in no task that a group could belong to; the root logs errors",

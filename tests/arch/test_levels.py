@@ -8,7 +8,7 @@ import pytest
 from tests.arch.source import Module, functions, imports, parsed, report, source_modules
 
 LEVELS = (
-    {"ids", "errors", "vocabulary", "structs"},
+    {"ids", "errors", "packed", "vocabulary", "structs"},
     {"core", "shapes", "ports"},
     {"config", "wire", "observe"},
     {"fleet"},

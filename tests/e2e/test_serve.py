@@ -55,15 +55,6 @@ def test_official_clients_stream_through_serve_without_a_file(tmp_path: Path, wi
                 assert stream.get_final_message().usage.output_tokens == 5
 
 
-@pytest.mark.parametrize("named", ["", "pymalloc"])
-def test_a_server_gives_its_memory_back_unless_told_otherwise(tmp_path: Path, named: str) -> None:
-    """By C's allocator, which must be named before Python starts; whoever named another one gets that."""
-    env = {"PYTHONMALLOC": named} if named else {}
-    with serve(tmp_path, "--engine", "http://127.0.0.1:9", env=env) as served:
-        environment = Path(f"/proc/{served.process.popen.pid}/environ").read_bytes().split(b"\0")
-        assert f"PYTHONMALLOC={named or 'malloc'}".encode() in environment
-
-
 def test_what_was_refused_is_made_again_from_what_the_admin_port_tells(tmp_path: Path) -> None:
     with engine("--speed", "50") as url:
         file = tmp_path / "kinference.yaml"

@@ -11,7 +11,8 @@ from kinference.core.prefix.index import Insertion
 from kinference.core.rates import Rates
 from kinference.core.roster import Destination, ModelTraits
 from kinference.ids import Milliseconds, Seconds
-from kinference.structs import EntityLeaf
+from kinference.packed import packed, unpacked
+from kinference.structs import EntityLeaf, FrozenRecord
 from kinference.vocabulary import AbortReason
 
 NEVER_SEEN = frozenset(
@@ -38,6 +39,22 @@ class SentPrompt:
     is_answered: bool = False
     confirmed: int | None = None
     """Leading blocks that were cached there by the engine's own count; None when it does not say."""
+
+
+class Aside(FrozenRecord, frozen=True):
+    """A flight of which nothing has been heard while very many others came: what it shares with them, and the rest."""
+
+    destination: Destination
+    rates: Rates
+    traits: ModelTraits
+    hold: Hold | None
+    rest: bytes
+
+    def resume(self) -> "Flight":
+        """The flight again."""
+        flight = Flight(self.destination, self.rates, self.traits, *unpacked(self.rest))
+        flight.hold = self.hold
+        return flight
 
 
 class Flight(EntityLeaf):
@@ -69,6 +86,19 @@ class Flight(EntityLeaf):
     """The destination did not end the answer that it began."""
     is_measured: bool = False
     """Its length was told from those that engines had counted, not guessed."""
+
+    def aside(self) -> "Flight | Aside":
+        """The same in less memory, unless somebody else has a part of it or something has been heard of it."""
+        if self.prompt is not None or self.status is not None:
+            return self
+        rest = (self.prompt_bytes, self.computed_tokens, self.believed_tokens, self.insertion, self.alone)
+        return Aside(
+            self.destination,
+            self.rates,
+            self.traits,
+            self.hold,
+            packed((*rest, None, self.loads_adapter, None, True, None, None, self.broken, self.is_measured)),
+        )
 
     def sent(self) -> SentPrompt | None:
         """What an endpoint was sent, where it tells of its cache and the index has the prompt."""

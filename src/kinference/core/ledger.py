@@ -13,7 +13,7 @@ from itertools import count
 
 from kinference.core.fleet import Observation
 from kinference.ids import Milliseconds, ReservationId, Seconds
-from kinference.structs import EntityLeaf, FrozenLeaf
+from kinference.structs import EntityLeaf
 
 SCRAPE_FADES_S = 5.0
 """A scrape this old counts half, and older ones less: a hung exporter must not keep traffic away for ever."""
@@ -191,19 +191,12 @@ class Load:
             self.lost, self.lost_until, self._surplus = self._surplus, self._surplus_until, 0
 
 
-class Claim(FrozenLeaf, frozen=True):
-    """What one request asks of its destination, in tokens."""
-
-    prefill_tokens: int
-    decode_tokens: int
-    resident_tokens: int
-
-
 class Reservation(EntityLeaf):
-    """One request in flight."""
+    """One request in flight, and what it asks of its destination."""
 
     load: Load
-    claim: Claim
+    prefill_tokens: int
+    decode_tokens: int
     first_token_seen: bool = False
     is_counted: bool = True
     """In the load. What was written off is no more."""
@@ -221,19 +214,19 @@ class Ledger:
     def __len__(self) -> int:
         return len(self._live)
 
-    def reserve(self, load: Load, claim: Claim, now: Seconds) -> ReservationId:
-        """Count a request in flight from this instant."""
+    def reserve(self, load: Load, prefill_tokens: int, decode_tokens: int, now: Seconds) -> ReservationId:
+        """Count a request in flight from this instant: what is to be computed for it, and what it will answer."""
         number = ReservationId(next(self._ids))
         if not load.prompts:
-            load.begun_at, load.first_prompt = now, claim.prefill_tokens
-        load.prompts[number] = claim.prefill_tokens
-        self._live[number] = Reservation(load, claim, idle_scrapes=load.idle_scrapes)
+            load.begun_at, load.first_prompt = now, prefill_tokens
+        load.prompts[number] = prefill_tokens
+        self._live[number] = Reservation(load, prefill_tokens, decode_tokens, idle_scrapes=load.idle_scrapes)
         load.newest = number
         load.requests += 1
         load.prefilling += 1
-        load.prefill_tokens += claim.prefill_tokens
-        load.decode_tokens += claim.decode_tokens
-        load.resident += claim.resident_tokens
+        load.prefill_tokens += prefill_tokens
+        load.decode_tokens += decode_tokens
+        load.resident += prefill_tokens + decode_tokens
         return number
 
     def first_token(self, number: ReservationId, now: Seconds) -> bool:
@@ -288,7 +281,7 @@ class Ledger:
 def _computed(reservation: Reservation, number: ReservationId, now: Seconds) -> None:
     load = reservation.load
     load.prefilling -= 1
-    load.prefill_tokens -= reservation.claim.prefill_tokens
+    load.prefill_tokens -= reservation.prefill_tokens
     was_first = next(iter(load.prompts)) == number
     del load.prompts[number]
     if was_first:
@@ -296,7 +289,7 @@ def _computed(reservation: Reservation, number: ReservationId, now: Seconds) -> 
 
 
 def _give_back(reservation: Reservation) -> None:
-    load, claim = reservation.load, reservation.claim
+    load = reservation.load
     load.requests -= 1
-    load.decode_tokens -= claim.decode_tokens
-    load.resident -= claim.resident_tokens
+    load.decode_tokens -= reservation.decode_tokens
+    load.resident -= reservation.prefill_tokens + reservation.decode_tokens

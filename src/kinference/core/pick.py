@@ -9,9 +9,9 @@ from kinference.core.candidates import Candidates, Group, Options, Shortlist, cl
 from kinference.core.decision import Decision, Explanation
 from kinference.core.filters import Verdict
 from kinference.core.fleet import Fleet
-from kinference.core.flight import NEVER_SEEN, Flight, SentPrompt
+from kinference.core.flight import NEVER_SEEN, Aside, Flight, SentPrompt
 from kinference.core.health import is_failure
-from kinference.core.ledger import Claim, Ledger, Load
+from kinference.core.ledger import Ledger, Load
 from kinference.core.limits import MINUTE, TOO_MANY_TENANTS, Account, Accounts, OverLimit
 from kinference.core.policies import make_policy
 from kinference.core.policy import RoutingRules, Rulebook, TenantRule
@@ -62,7 +62,7 @@ class Router:
         self.engine_blocks = EngineBlocks(self._index)
         self._roster = Roster(fleet, self._index, self.engine_blocks)
         self._ledger = Ledger()
-        self._flights: dict[ReservationId, Flight] = {}
+        self._flights: dict[ReservationId, Flight | Aside] = {}
         self.accounts = Accounts()
         self.recordings = Recordings[Recording]()
         self.refusals = Recordings[Refusal]()
@@ -144,8 +144,7 @@ class Router:
         alone = destination.load.prefilling == 0
         if not alone:
             destination.load.close_silence(rates.line.ms_per_token, now)
-        claim = Claim(uncached, case.output_tokens, uncached + case.output_tokens)
-        reservation = self._ledger.reserve(destination.load, claim, now)
+        reservation = self._ledger.reserve(destination.load, uncached, case.output_tokens, now)
         slot, blocks = group.slots[chosen], weighing.prompt.blocks.get(model)
         insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
         believed = int(insertion.known * BLOCK_BYTES / traits.bytes_per_token) if insertion else 0
@@ -195,7 +194,7 @@ class Router:
         self, reservation: ReservationId, ttft_ms: Milliseconds, upstream_status: int, now: Seconds
     ) -> None:
         """The first response byte arrived: prefill is done (or the destination failed). Unknown ids are ignored."""
-        flight = self._flights.get(reservation)
+        flight = self._flight(reservation)
         if flight is None or not self._ledger.first_token(reservation, now):
             return
         flight.learn_first(ttft_ms, upstream_status, now)
@@ -206,7 +205,7 @@ class Router:
 
     def broke(self, reservation: ReservationId, now: Seconds) -> None:
         """The destination broke its answer off: to be told before the final counts, which are those of a part."""
-        flight = self._flights.get(reservation)
+        flight = self._flight(reservation)
         if flight is not None:
             flight.learn_break(now)
 
@@ -219,7 +218,7 @@ class Router:
         now: Seconds,
     ) -> None:
         """The response is complete: give the load back, learn from the counts, correct the prefix index."""
-        flight = self._flights.pop(reservation, None)
+        flight = self._landed(reservation)
         if flight is None:
             return
         if flight.served:
@@ -239,7 +238,7 @@ class Router:
         """The request died after the decision: give the load back, and take back the optimistic prefix insertion
         where the endpoint never saw the prompt.
         """
-        flight = self._flights.pop(reservation, None)
+        flight = self._landed(reservation)
         if flight is None:
             return
         self._ledger.release(reservation, now)
@@ -258,14 +257,14 @@ class Router:
 
     def sent(self, reservation: ReservationId) -> SentPrompt | None:
         """The prompt of a request under way, where its endpoint tells of its cache; None once it has ended."""
-        flight = self._flights.get(reservation)
+        flight = self._flight(reservation)
         return flight.sent() if flight is not None else None
 
     def set_aside(self, reservation: ReservationId) -> None:
-        """A request that runs on while many others have come: keep what would take it back, and no more than that."""
-        flight = self._flights.get(reservation)
-        if flight is not None and flight.insertion is not None:
-            flight.insertion = flight.insertion.packed()
+        """Very many others have come, and this request has not gone to its destination: hold it in less memory."""
+        flight = self._flight(reservation)
+        if flight is not None:
+            self._flights[reservation] = flight.aside()
 
     def pack(self) -> None:
         """Hold what is in flight in tables of its size: one stays as large as it once was."""
@@ -351,6 +350,18 @@ class Router:
             if point < 0:
                 return group
         return groups[-1]
+
+    def _flight(self, reservation: ReservationId) -> Flight | None:
+        """What is in flight under that number, taken up again if it was set aside."""
+        kept = self._flights.get(reservation)
+        if isinstance(kept, Aside):
+            kept = self._flights[reservation] = kept.resume()
+        return kept
+
+    def _landed(self, reservation: ReservationId) -> Flight | None:
+        """The same, and in flight no more."""
+        kept = self._flights.pop(reservation, None)
+        return kept.resume() if isinstance(kept, Aside) else kept
 
     def _take_back(self, flight: Flight) -> None:
         if flight.insertion is not None:

@@ -176,12 +176,13 @@ class Desk:
             self._bodies.let_go(pick.asker.stream_id, now)
 
     def _picked(self, chosen: Chosen, whole: bytes, arguments: PickArguments, *, remote: bool) -> PickResult:
-        body = self._bodies.consume(arguments.stream_id, self._clock.now())
+        now = self._clock.now()
+        body = self._bodies.consume(arguments.stream_id, now)
         flow, ticket = self._flow(chosen, arguments, remote=remote), None
         if chosen.decision.choice is None:
             self._account.release(body.size)
         else:
-            ticket = self._ticketed(flow, body, chosen.patched)
+            ticket = self._ticketed(flow, body, chosen.patched, now)
             self._tell_dispatch(chosen, whole, arguments)
         self._note(flow)
         return answer(chosen, self.limits.name_max_chars, ticket)
@@ -214,12 +215,15 @@ class Desk:
     def _set_aside(self, flow: Flow) -> None:
         """One that nobody can look at any more, and that runs on: there may be very many."""
         flow.decision = flow.decision.unexplained()
-        self._router.set_aside(flow.decision.reservation)
+        ticket = self._tickets.find(flow.response_id)
+        if ticket is not None and not ticket.dispatched:
+            self._router.set_aside(flow.decision.reservation)
+            ticket.set_aside()
 
-    def _ticketed(self, flow: Flow, body: Pieces, patched: bytes | None) -> Ticket:
+    def _ticketed(self, flow: Flow, body: Pieces, patched: bytes | None, now: Seconds) -> Ticket:
         """Move a body to a ticket. What patching adds is counted, and is not a reason to refuse."""
         pieces = body.pieces() if patched is None else tuple(cut(patched, self.limits.pull_chunk_max_bytes))
-        ticket = self._tickets.open(pieces, flow, self._clock.now())
+        ticket = self._tickets.open(pieces, flow, now)
         self._account.charge(ticket.bytes_left)
         self._account.release(body.size)
         return ticket

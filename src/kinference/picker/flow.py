@@ -2,12 +2,12 @@
 
 from collections import deque
 from itertools import islice
-from pickle import dumps, loads
 
 import msgspec
 
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
-from kinference.ids import Seconds
+from kinference.ids import ResponseId, Seconds
+from kinference.packed import packed, unpacked
 from kinference.ports import FinalTokenReport, PickArguments
 
 
@@ -25,6 +25,8 @@ class Flow(msgspec.Struct, eq=False, gc=False):
     upstream_status: int | None = None
     final: FinalTokenReport | None = None
     abort_detail: str = ""
+    response_id: ResponseId = ResponseId(0)
+    """Of its ticket, where it has one. No log and no page tells it."""
     ended: str = ""
     """How: "refused", "final", "expired", or an abort's reason; "" while it runs."""
 
@@ -73,10 +75,10 @@ class FlowHistory:
         """Keep each that has ended in one object. They were made in between all that has gone since, a dozen lists for
         each, and wherever one of them stays, the allocator keeps a megabyte.
         """
-        self._flows = deque(dumps(flow) if isinstance(flow, Flow) and flow.ended else flow for flow in self._flows)
+        self._flows = deque(packed(flow) if isinstance(flow, Flow) and flow.ended else flow for flow in self._flows)
 
     def newest(self, limit: int) -> tuple[Flow, ...]:
-        return tuple(flow if isinstance(flow, Flow) else loads(flow) for flow in islice(self._flows, limit))  # noqa: S301 - packed here
+        return tuple(flow if isinstance(flow, Flow) else unpacked(flow) for flow in islice(self._flows, limit))
 
 
 def destination(choice: EndpointChoice | BackendChoice | None) -> str:

@@ -10,17 +10,19 @@ until the final report, an abort, or its time is over. Each has its own clock:
 A pull may outlive its ticket: a final report does not cut the last bytes short.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from enum import auto
 from itertools import islice
 from random import Random
+from typing import cast
 
 import msgspec
 
 from kinference.errors import BudgetExceeded, KinferenceError, UnknownId
 from kinference.ids import ResponseId, Seconds
+from kinference.packed import packed, unpacked
 from kinference.picker.account import Account
 from kinference.picker.flow import Flow
 from kinference.picker.limits import EXPIRE_AT_ONCE, PickerLimits
@@ -57,10 +59,10 @@ class Ticket(msgspec.Struct, eq=False):
     """One picked request. `dispatched` once a complete pull or a report says that the destination has it."""
 
     response_id: ResponseId
-    flow: Flow
-    pieces: list[bytes]
-    """What is left to pull, the next piece last."""
-    bytes_left: int
+    kept: Flow | bytes
+    """The flow, packed once it is set aside."""
+    pieces: tuple[bytes, ...]
+    """What is left to pull."""
     state: State = UNPULLED
     dispatched: bool = False
     live: bool = True
@@ -71,8 +73,26 @@ class Ticket(msgspec.Struct, eq=False):
     wake: Callable[[], None] | None = None
     """Told when a running pull was cut: its carrier may be waiting for a reader that takes nothing."""
 
+    @property
+    def flow(self) -> Flow:
+        """What the request is."""
+        kept = self.kept
+        if isinstance(kept, Flow):
+            return kept
+        self.kept = flow = unpacked(kept)
+        return cast("Flow", flow)
+
+    @property
+    def bytes_left(self) -> int:
+        """To pull."""
+        return sum(map(len, self.pieces))
+
     def advance(self, event: Event) -> None:
         self.state = NEXT[self.state, event]
+
+    def set_aside(self) -> None:
+        """Very many others have come, and nothing shows that the destination has it: hold it in less memory."""
+        self.kept = packed(self.flow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +126,11 @@ class Tickets:
         """Pulls under way."""
         return len(self._pulls)
 
-    def open(self, pieces: Sequence[bytes], flow: Flow, now: Seconds) -> Ticket:
+    def open(self, pieces: tuple[bytes, ...], flow: Flow, now: Seconds) -> Ticket:
         """A request was picked. Its bytes are in the account already; the ticket releases them."""
         response_id = ResponseId(draw_id(self._random, self._live, self._pulls))
-        ticket = Ticket(response_id, flow, list(reversed(pieces)), sum(map(len, pieces)))
+        ticket = Ticket(response_id, flow, pieces)
+        flow.response_id = response_id
         self._live[response_id] = ticket
         self._waiting.start(response_id, now)
         return ticket
@@ -117,7 +138,7 @@ class Tickets:
     def open_pulled(self, flow: Flow, now: Seconds) -> Ticket:
         """A request was picked by whoever holds its body: there is nothing to pull, and it is on its way."""
         response_id = ResponseId(draw_id(self._random, self._live, self._pulls))
-        ticket = Ticket(response_id, flow, [], 0, GONE)
+        ticket = Ticket(response_id, flow, (), GONE)
         self._live[response_id] = ticket
         self.dispatch(ticket, now)
         return ticket
@@ -142,15 +163,15 @@ class Tickets:
         """The piece to send; None when all were sent. Raises when the pull was cut."""
         if ticket.failure is not None:
             raise copy(ticket.failure)
-        return ticket.pieces[-1] if ticket.pieces else None
+        return ticket.pieces[0] if ticket.pieces else None
 
     def piece_sent(self, ticket: Ticket, now: Seconds) -> None:
         """The piece in front was taken: its bytes are no longer ours, and the pull is not stalled."""
         if ticket.failure is not None:
             raise copy(ticket.failure)
-        sent = len(ticket.pieces.pop())
-        ticket.bytes_left -= sent
-        self._account.release(sent)
+        sent, *left = ticket.pieces
+        ticket.pieces = tuple(left)
+        self._account.release(len(sent))
         self._stalled.start(ticket.response_id, now)
 
     def end_pull(self, ticket: Ticket, now: Seconds) -> None:
@@ -236,8 +257,7 @@ class Tickets:
     def _release(self, ticket: Ticket) -> None:
         ticket.advance(RELEASE)
         self._account.release(ticket.bytes_left)
-        ticket.bytes_left = 0
-        ticket.pieces.clear()
+        ticket.pieces = ()
         ticket.wake = None
         self._pulls.pop(ticket.response_id, None)
         self._stalled.stop(ticket.response_id)

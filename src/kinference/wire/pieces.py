@@ -19,7 +19,7 @@ class Pieces:
 
     def __init__(self, piece_max: int) -> None:
         self._piece_max = piece_max
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytes] | None = None  # most bodies are a tail, and very many may be held
         self._tail: bytes | bytearray = b""
         self.size = 0
 
@@ -36,17 +36,22 @@ class Pieces:
                 self._flush()
             return
         self._flush()
-        self._pieces.extend(cut(chunk, self._piece_max))
+        self._extend(chunk)
 
     def pieces(self) -> tuple[bytes, ...]:
         """The body so far, in order; no piece is empty."""
         self._flush()
-        return tuple(self._pieces)
+        return tuple(self._pieces or ())
 
     def _flush(self) -> None:
         if self._tail:
-            self._pieces.extend(cut(bytes(self._tail), self._piece_max))
+            self._extend(bytes(self._tail))
             self._tail = b""
+
+    def _extend(self, chunk: bytes) -> None:
+        if self._pieces is None:
+            self._pieces = []
+        self._pieces.extend(cut(chunk, self._piece_max))
 
 
 def cut(body: bytes, piece_max: int) -> Sequence[bytes]:

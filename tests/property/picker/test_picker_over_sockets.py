@@ -324,7 +324,7 @@ def serves_a_pull_to_everybody(patch: pytest.MonkeyPatch) -> None:
         ticket = self.find(response_id)
         if ticket is None or ticket.state is State.UNPULLED:
             return right(self, response_id, wake, now)
-        return Ticket(response_id, ticket.flow, [], 0, State.GONE)
+        return Ticket(response_id, ticket.flow, (), State.GONE)
 
     patch.setattr(Tickets, "claim", claim)
 

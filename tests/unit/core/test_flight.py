@@ -1,9 +1,11 @@
 """What one request's reports teach."""
 
+from array import array
+
 import pytest
 
 from kinference.core.fleet import CacheFeed, Endpoint, EndpointSpec
-from kinference.core.flight import Flight
+from kinference.core.flight import Aside, Flight
 from kinference.core.limits import Accounts, Hold, Limits
 from kinference.core.policy import TargetKind
 from kinference.core.prefix.index import Insertion
@@ -168,3 +170,34 @@ def test_first_tokens_far_sooner_than_expected_give_the_next_ones_headway() -> N
     flight = flight_of()
     flight.learn_first(flight.rates.line.base_ms + 1.0, 200, now=1.0)
     assert flight.destination.load.headway > 1.0
+
+
+def test_what_is_set_aside_and_taken_up_again_is_the_same_flight() -> None:
+    flight, hold = held()
+    flight.insertion = Insertion(7, 3, array("Q", [1, 2**64 - 1]), 1, 5)
+    flight.loads_adapter = flight.is_measured = True
+    aside = flight.aside()
+    assert isinstance(aside, Aside)
+    same = aside.resume()
+    assert all(
+        getattr(same, name) is getattr(flight, name) for name in ("destination", "rates", "traits", "status", "prompt")
+    )
+    assert (same.prompt_bytes, same.computed_tokens, same.believed_tokens) == (3_000, 1_000.0, flight.believed_tokens)
+    assert (same.alone, same.loads_adapter, same.served, same.broken, same.is_measured) == (
+        flight.alone,
+        True,
+        True,
+        False,
+        True,
+    )
+    assert same.insertion is not None
+    assert (same.insertion.number, same.insertion.slot, same.insertion.known, same.insertion.touched) == (7, 3, 1, 5)
+    assert list(same.insertion.blocks) == [1, 2**64 - 1]
+    same.settle_unreported(AbortReason.NOT_DISPATCHED)
+    assert used(hold) == (0, 0, 0)
+
+
+def test_a_flight_of_which_something_was_heard_is_not_set_aside() -> None:
+    flight = flight_of()
+    flight.learn_first(500.0, 200, now=1.0)
+    assert flight.aside() is flight

@@ -9,13 +9,13 @@ from kinference.core.ledger import (
     IDLE_SCRAPES,
     LOST_AFTER_S,
     UNLIMITED,
-    Claim,
     Ledger,
     Load,
 )
 from kinference.ids import ReservationId
 
-CLAIM = Claim(prefill_tokens=100, decode_tokens=50, resident_tokens=150)
+PREFILL, DECODE = 100, 50
+"""Tokens of each request."""
 
 
 def counts(load: Load) -> tuple[int, int, int, int, int]:
@@ -24,7 +24,7 @@ def counts(load: Load) -> tuple[int, int, int, int, int]:
 
 def test_a_reservation_counts_at_once_and_never_has_id_0() -> None:
     ledger, load = Ledger(), Load()
-    numbers = [ledger.reserve(load, CLAIM, 0.0) for _ in range(3)]
+    numbers = [ledger.reserve(load, PREFILL, DECODE, 0.0) for _ in range(3)]
     assert 0 not in numbers
     assert len(set(numbers)) == 3
     assert counts(load) == (3, 3, 300, 150, 450)
@@ -32,7 +32,7 @@ def test_a_reservation_counts_at_once_and_never_has_id_0() -> None:
 
 def test_the_first_token_gives_back_the_prefill_part_once() -> None:
     ledger, load = Ledger(), Load()
-    number = ledger.reserve(load, CLAIM, 0.0)
+    number = ledger.reserve(load, PREFILL, DECODE, 0.0)
     assert ledger.first_token(number, 0.0)
     assert not ledger.first_token(number, 0.0)
     assert counts(load) == (1, 0, 0, 50, 150)
@@ -40,7 +40,7 @@ def test_the_first_token_gives_back_the_prefill_part_once() -> None:
 
 def test_release_gives_back_everything_exactly_once() -> None:
     ledger, load = Ledger(), Load()
-    early, late = ledger.reserve(load, CLAIM, 0.0), ledger.reserve(load, CLAIM, 0.0)
+    early, late = ledger.reserve(load, PREFILL, DECODE, 0.0), ledger.reserve(load, PREFILL, DECODE, 0.0)
     ledger.first_token(late, 0.0)
     assert [ledger.release(number, 0.0) for number in (early, late, early, late)] == [True, True, False, False]
     assert counts(load) == (0, 0, 0, 0, 0)
@@ -56,7 +56,7 @@ def test_unknown_reservations_are_ignored() -> None:
 def test_a_scrape_adds_only_what_our_own_ledger_does_not_explain() -> None:
     ledger, load = Ledger(), Load()
     for _ in range(3):
-        ledger.reserve(load, CLAIM, 0.0)
+        ledger.reserve(load, PREFILL, DECODE, 0.0)
     load.observe(Observation(5.0, waiting=2, running=1), typical_tokens=200)
     assert (load.foreign_tokens, load.foreign_requests) == (0, 0)
     load.observe(Observation(6.0, waiting=5, running=4), typical_tokens=200)
@@ -66,10 +66,10 @@ def test_a_scrape_adds_only_what_our_own_ledger_does_not_explain() -> None:
 def test_room_in_the_kv_cache_counts_ours_as_already_in_it() -> None:
     ledger, load = Ledger(), Load()
     assert load.room == UNLIMITED
-    ledger.reserve(load, CLAIM, 0.0)
+    ledger.reserve(load, PREFILL, DECODE, 0.0)
     load.observe(Observation(0.0, 0, 1, kv_usage_ratio=0.75, kv_blocks=100, block_tokens=16), typical_tokens=1)
     assert load.room - load.resident == 400
-    ledger.reserve(load, CLAIM, 0.0)
+    ledger.reserve(load, PREFILL, DECODE, 0.0)
     assert load.room - load.resident == 250
 
 
@@ -88,12 +88,12 @@ def seen(at: float, running: int, waiting: int = 0, kv: float | None = None) -> 
 
 def test_what_the_engine_never_tells_of_for_long_is_written_off_the_oldest_first() -> None:
     ledger, load = Ledger(), Load()
-    numbers = [ledger.reserve(load, CLAIM, 0.0) for _ in range(5)]
+    numbers = [ledger.reserve(load, PREFILL, DECODE, 0.0) for _ in range(5)]
     ledger.first_token(numbers[0], 0.0)
     for at, running in ((0.0, 2), (5.0, 4), (10.0, 3)):
         load.observe(seen(at, running), 1.0)
         assert load.lost == 0
-    ledger.reserve(load, CLAIM, 0.0)
+    ledger.reserve(load, PREFILL, DECODE, 0.0)
     load.observe(seen(LOST_AFTER_S, 3), 1.0)
     assert load.lost == 1  # at one moment all but one were there
     ledger.write_off(load)
@@ -104,16 +104,16 @@ def test_what_the_engine_never_tells_of_for_long_is_written_off_the_oldest_first
 
 def test_all_that_is_lost_is_gone_when_the_engine_is_idle_and_nothing_younger_with_it() -> None:
     ledger, load = Ledger(), Load()
-    lost = [ledger.reserve(load, CLAIM, 0.0) for _ in range(3)]
+    lost = [ledger.reserve(load, PREFILL, DECODE, 0.0) for _ in range(3)]
     load.observe(seen(0.0, 0), 1.0)
-    young = ledger.reserve(load, CLAIM, 0.0)
+    young = ledger.reserve(load, PREFILL, DECODE, 0.0)
     load.observe(seen(LOST_AFTER_S + 1, 0), 1.0)
     ledger.write_off(load)
     assert (load.requests, load.prefill_tokens, load.decode_tokens, load.resident) == (
         1,
-        CLAIM.prefill_tokens,
-        CLAIM.decode_tokens,
-        CLAIM.resident_tokens,
+        PREFILL,
+        DECODE,
+        PREFILL + DECODE,
     )
     for number in (*lost, young):
         ledger.first_token(number, 0.0)
@@ -125,7 +125,7 @@ def test_all_that_is_lost_is_gone_when_the_engine_is_idle_and_nothing_younger_wi
 def test_what_is_on_its_way_is_not_lost() -> None:
     ledger, load = Ledger(), Load()
     for at in range(100):
-        number = ledger.reserve(load, CLAIM, 0.0)
+        number = ledger.reserve(load, PREFILL, DECODE, 0.0)
         load.observe(seen(float(at), at % 2), 1.0)  # every other scrape comes before the engine has it
         ledger.release(number, 0.0)
         assert load.lost == 0
@@ -133,7 +133,7 @@ def test_what_is_on_its_way_is_not_lost() -> None:
 
 def test_what_the_engine_has_not_told_of_lately_is_doubted_as_long_as_it_does_not() -> None:
     ledger, load = Ledger(), Load()
-    numbers = [ledger.reserve(load, CLAIM, 0.0) for _ in range(5)]
+    numbers = [ledger.reserve(load, PREFILL, DECODE, 0.0) for _ in range(5)]
     for at, running, doubted in ((0.0, 2, 0), (1.0, 1, 0), (2.0, 2, 3), (3.0, 3, 2), (4.0, 2, 2), (5.0, 5, 0)):
         load.observe(seen(at, running), 1.0)
         assert (at, load.doubted, load.believed) == (at, doubted, 5 - doubted)
@@ -145,8 +145,8 @@ def test_what_the_engine_has_not_told_of_lately_is_doubted_as_long_as_it_does_no
 def test_prompts_that_nobody_reports_are_done_in_time_unless_the_engine_tells_that_some_wait() -> None:
     ledger, load = Ledger(), Load()
     for _ in range(10):
-        ledger.reserve(load, CLAIM, 0.0)
-    whole = float(CLAIM.prefill_tokens)
+        ledger.reserve(load, PREFILL, DECODE, 0.0)
+    whole = float(PREFILL)
     assert not load.is_silent(1.0, 0.5)
     assert load.is_silent(1.0, 3_600.0)
     assert load.done_ms(1.0, 3_600.0) == 10 * whole
@@ -174,8 +174,8 @@ def test_numbers_that_may_stand_still_by_rights_do_not_age(running: int, kv: flo
 def test_what_must_be_computed_of_the_first_prompt_by_now_is_no_longer_ahead() -> None:
     ledger, load = Ledger(), Load()
     assert load.done_ms(1.0, 5.0) == 0.0
-    first = ledger.reserve(load, Claim(100, 1, 1), 5.0)
-    ledger.reserve(load, Claim(200, 1, 1), 5.0)
+    first = ledger.reserve(load, 100, 1, 5.0)
+    ledger.reserve(load, 200, 1, 5.0)
     assert [load.done_ms(1.0, now) for now in (5.0, 5.05, 5.1, 6.0)] == pytest.approx([0.0, 50.0, 100.0, 100.0])
     ledger.first_token(first, 6.0)
     assert load.first_prompt == 200
@@ -185,7 +185,7 @@ def test_what_must_be_computed_of_the_first_prompt_by_now_is_no_longer_ahead() -
 def test_callers_who_never_report_do_not_leave_an_engine_busy_for_ever() -> None:
     ledger, load = Ledger(), Load()
     for _ in range(3):
-        ledger.reserve(load, Claim(100, 1, 1), 0.0)
+        ledger.reserve(load, 100, 1, 0.0)
     assert load.done_ms(1.0, 1.0) == pytest.approx(100.0)
     assert load.done_ms(1.0, 1.6) == pytest.approx(200.0)
     assert load.done_ms(1.0, 10.0) == pytest.approx(300.0)
@@ -197,7 +197,7 @@ def test_callers_who_never_report_do_not_leave_an_engine_busy_for_ever() -> None
 def test_when_prompts_are_taken_for_done_is_known_before(wanted_ms: float, waiting: int, now: float) -> None:
     ledger, load = Ledger(), Load()
     for _ in range(3):
-        ledger.reserve(load, CLAIM, 0.0)
+        ledger.reserve(load, PREFILL, DECODE, 0.0)
     load.waiting = waiting
     in_ms = load.ms_until_done(wanted_ms, 1.0, now)
     if in_ms == UNLIMITED:
@@ -215,14 +215,14 @@ def test_where_nothing_is_sent_nothing_will_be_done() -> None:
 
 def test_when_a_caller_is_silent_is_known_before() -> None:
     ledger, load = Ledger(), Load()
-    ledger.reserve(load, CLAIM, 0.0)
+    ledger.reserve(load, PREFILL, DECODE, 0.0)
     in_s = load.ms_until_silent(1.0, 0.5) / 1e3
     assert [load.is_silent(1.0, 0.5 + in_s + late) for late in (-1e-6, 1e-6)] == [False, True]
 
 
 def test_an_engine_that_told_of_nothing_while_it_served_is_not_believed_until_it_tells_of_something() -> None:
     ledger, load = Ledger(), Load()
-    first, *others = [ledger.reserve(load, CLAIM, 0.0) for _ in range(5)]
+    first, *others = [ledger.reserve(load, PREFILL, DECODE, 0.0) for _ in range(5)]
     ledger.first_token(first, 0.1)
     for at in range(IDLE_SCRAPES):
         load.observe(seen(float(at), 0), 1.0)
@@ -240,7 +240,7 @@ def test_an_engine_that_told_of_nothing_while_it_served_is_not_believed_until_it
 
 def test_a_few_idle_scrapes_disprove_nothing() -> None:
     ledger, load = Ledger(), Load()
-    number = ledger.reserve(load, CLAIM, 0.0)
+    number = ledger.reserve(load, PREFILL, DECODE, 0.0)
     for at in range(IDLE_SCRAPES - 1):
         load.observe(seen(float(at), 0), 1.0)
     ledger.served(number)
@@ -252,7 +252,7 @@ def test_a_few_idle_scrapes_disprove_nothing() -> None:
 def test_of_what_is_ahead_so_much_is_left_as_time_has_not_allowed_to_compute() -> None:
     ledger, load = Ledger(), Load()
     for _ in range(4):
-        ledger.reserve(load, CLAIM, 0.0)
+        ledger.reserve(load, PREFILL, DECODE, 0.0)
     assert load.left_of(load.prefill_tokens, 1.0, 0.0) == 400
     assert load.left_of(load.prefill_tokens, 1.0, 0.06) == 340
     assert load.left_of(50.0, 1.0, 0.1) == 0.0
@@ -260,7 +260,7 @@ def test_of_what_is_ahead_so_much_is_left_as_time_has_not_allowed_to_compute() -
 
 def test_packing_changes_nothing_but_the_table() -> None:
     ledger, load = Ledger(), Load()
-    numbers = [ledger.reserve(load, CLAIM, 0.0) for _ in range(3)]
+    numbers = [ledger.reserve(load, PREFILL, DECODE, 0.0) for _ in range(3)]
     ledger.release(numbers[0], 0.0)
     ledger.pack()
     assert len(ledger) == 2
@@ -269,23 +269,23 @@ def test_packing_changes_nothing_but_the_table() -> None:
 
 def test_time_in_which_nobody_reported_does_nothing_for_who_comes_after_it() -> None:
     ledger, load = Ledger(), Load()
-    ledger.reserve(load, Claim(1_000, 10, 1_000), now=0.0)
+    ledger.reserve(load, 1_000, 10, now=0.0)
     load.close_silence(1.0, 3_600.0)
-    ledger.reserve(load, Claim(10_000, 10, 10_000), now=3_600.0)
+    ledger.reserve(load, 10_000, 10, now=3_600.0)
     assert load.prefill_tokens - load.done_ms(1.0, 3_600.0) == 10_000
     assert load.prefill_tokens - load.done_ms(1.0, 3_604.0) == 6_000
 
 
 def test_a_silence_that_has_not_gone_on_for_so_long_goes_on() -> None:
     ledger, load = Ledger(), Load()
-    ledger.reserve(load, Claim(1_000, 10, 1_000), now=0.0)
+    ledger.reserve(load, 1_000, 10, now=0.0)
     load.close_silence(1.0, 2.0)
     assert load.begun_at == 0.0
 
 
 def test_where_nobody_has_ever_reported_nobody_waits_long_for_a_guess() -> None:
     ledger, load = Ledger(), Load()
-    ledger.reserve(load, Claim(1_000_000, 10, 1_000_000), now=0.0)
+    ledger.reserve(load, 1_000_000, 10, now=0.0)
     assert [load.is_silent(1.0, now) for now in (1.9, 2.1)] == [False, True]
 
 

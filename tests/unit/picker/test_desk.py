@@ -1,6 +1,8 @@
 import dataclasses
+import gc
 import json
 import logging
+import sys
 from collections.abc import Callable
 from dataclasses import replace as replace_dataclass
 from random import Random
@@ -15,6 +17,7 @@ from kinference.core.limits import Limits
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules, TenantRule
 from kinference.core.prices import Price, PricedModel
+from kinference.core.waiting import AdmissionRules
 from kinference.errors import BodyConsumed, BudgetExceeded, InvalidArgument, UnknownId
 from kinference.ids import ObjectRef, ResponseId, StreamId
 from kinference.observe.metrics import Metrics
@@ -26,6 +29,10 @@ from kinference.vocabulary import AbortReason, Api, Outcome, QosClass, StreamUsa
 
 Advance = Callable[[float], None]
 
+SMALL_OBJECTS_MAX = 13
+"""Each: fewer by far than the request had when it was picked, forty and more."""
+SHORT = b'{"model": "llama", "messages": [{"role": "user", "content": "%d"}]}'
+"""Not one block of it is indexed."""
 CHAT = json.dumps({"model": "llama", "messages": [{"role": "user", "content": "hello " * 200}]}).encode()
 
 
@@ -331,6 +338,43 @@ def test_behind_many_others_a_request_keeps_what_takes_it_back_and_is_explained_
     assert sum(row.prefix_blocks for row in router.snapshot(0.0)) > 0
     desk.abort(picked.response_id, AbortReason.NOT_DISPATCHED)
     assert sum(row.prefix_blocks for row in router.snapshot(0.0)) == 0
+
+
+def test_behind_many_others_a_request_that_nobody_pulled_goes_on_as_any_other(
+    router: Router, limits: PickerLimits, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = Desk(router, replace_dataclass(limits, decisions_max=1), clock, Metrics(), Random(11))
+    first = pick(desk, remote=True)
+    pulling = desk.claim(pick(desk, remote=True).response_id)
+    pick(desk, b"not json")
+    assert isinstance(pulling.kept, bytes)
+    with caplog.at_level(logging.INFO):
+        for response_id in (first.response_id, pulling.response_id):
+            if response_id == first.response_id:
+                assert pull(desk, response_id) == CHAT
+            assert desk.first_token(FirstTokenReport(response_id, 15, 200))
+            assert desk.final_token(final(response_id))
+    told = [record.__dict__ for record in caplog.records if record.message == "flow ended"]
+    assert [(one["tenant"], one["client_request_id"], one["ended"], one["observed_ttft_ms"]) for one in told] == [
+        ("acme", "req-1", "final", 15)
+    ] * 2
+    assert in_flight(router) == 0
+
+
+def test_what_waits_behind_many_others_costs_few_small_objects(router: Router, clock: Clock) -> None:
+    def small_objects() -> int:
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    limits, count = PickerLimits(decisions_max=8, admission=AdmissionRules(enabled=False)), 500
+    desk = Desk(router, limits, clock, Metrics(), Random(11))
+    for number in range(100):
+        pick(desk, SHORT % number)
+    before = small_objects()
+    for number in range(100, 100 + count):
+        pick(desk, SHORT % number)
+    each = (small_objects() - before) / count
+    assert each < SMALL_OBJECTS_MAX
 
 
 def test_packing_changes_nothing_that_can_be_asked(desk: Desk) -> None:

@@ -199,3 +199,14 @@ def test_a_ticket_keeps_no_frame_of_those_who_were_told_that_it_was_cut() -> Non
         rack.tickets.next_piece(ticket)
     assert ticket.failure is not None
     assert ticket.failure.__traceback__ is None
+
+
+def test_a_ticket_that_was_set_aside_has_its_flow_again_when_it_is_asked_for() -> None:
+    ticket = Rack().open()
+    before = ticket.flow.fields()
+    ticket.set_aside()
+    assert isinstance(ticket.kept, bytes)
+    assert ticket.flow.fields() == before
+    assert ticket.flow is ticket.flow, "what is learned of it must not be lost"
+    ticket.set_aside()
+    assert ticket.flow.response_id == ticket.response_id

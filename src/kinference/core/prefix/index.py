@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from itertools import compress, count, islice, repeat
 from operator import or_
 
-import msgspec
-
 from kinference.structs import FrozenRecord
 
 DEFAULT_CAPACITY = 16_384
@@ -40,14 +38,11 @@ class Insertion(FrozenRecord, frozen=True):
     number: int
     slot: int
     blocks: Sequence[int]
+    """In an array: as many as live in what is in flight, as objects they would take six times the memory."""
     known: int
     """How many leading blocks the endpoint held already."""
     touched: int
     """The insertion that had touched the last of those before."""
-
-    def packed(self) -> "Insertion":
-        """The same in a quarter of the memory: no block is an object."""
-        return msgspec.structs.replace(self, blocks=array("Q", self.blocks))
 
 
 @dataclass(slots=True, eq=False)
@@ -144,7 +139,7 @@ class PrefixIndex:
             holders.update(zip(joining, map(or_, map(holders.get, joining, repeat(0)), repeat(bit)), strict=True))
         if len(held) > allowed:
             self._evict(holding)
-        return Insertion(number, slot, blocks, known, touched)
+        return Insertion(number, slot, array("Q", blocks), known, touched)
 
     def add(self, slot: int, block: int, before: int) -> None:
         """The endpoint says that it holds this block, which comes after `before` (0: after none)."""

@@ -71,11 +71,11 @@ def test_rollback_spares_what_a_later_prompt_relies_on() -> None:
     assert index.match([1, 2, 9], 1) == {0: 3}
 
 
-def test_a_packed_insertion_is_taken_back_as_it_is_and_an_empty_endpoint_lists_nothing() -> None:
+def test_an_empty_endpoint_lists_nothing() -> None:
     index = PrefixIndex()
     insertions = [index.insert(0, [one, one + 1, one + 2]) for one in range(1, 300, 3)]
     for insertion in insertions:
-        index.rollback(insertion.packed())
+        index.rollback(insertion)
     assert (index.held(0), len(index)) == (0, 0)
     assert [generation.joined for generation in index._holdings[0].generations] == [[]]
     index.insert(0, [7, 8])
