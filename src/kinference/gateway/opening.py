@@ -3,15 +3,13 @@ error, and one that never begins is no answer.
 """
 
 import asyncio
-import zlib
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any, Final, Self
+from collections.abc import AsyncIterator
+from typing import Final, Self
 
 import msgspec
 
 from kinference.errors import UpstreamCut
-from kinference.gateway.headers import is_stream
+from kinference.gateway.beginning import Beginning
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import Seconds
 from kinference.ports import Headers, Sink, UpstreamAnswer
@@ -20,15 +18,9 @@ from kinference.shapes.dialects import Reader
 from kinference.shapes.sse import Event, EventTooLong
 from kinference.shapes.translate import DESTINATIONS
 from kinference.vocabulary import Api
-from kinference.wire.exchange import table
 
 HELD_MAX: Final = 256 * 1024
 """Longer beginnings are let through as they are."""
-_GZIP_MARK: Final = b"\x1f"
-"""Begins what gzip makes, and no text."""
-_GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
-_PIECE_MAX: Final = 1024 * 1024
-_CODINGS: Final = (b"gzip", b"x-gzip", b"deflate")
 _JSON: Final = ((b"content-type", b"application/json"),)
 
 
@@ -44,19 +36,10 @@ class Opening(UpstreamAnswer):
         """`is_read`: the answer is to be translated, so that it has to be plain whatever its head says."""
         self._answer = answer
         self._chunks = answer.chunks()
-        self._held: deque[bytes] = deque()
+        self._beginning = beginning = Beginning(answer.headers, is_read=is_read)
+        self._held = beginning.held
         self._coming: asyncio.Task[bytes | None] | None = None
-        self.status, self.headers = answer.status, answer.headers
-        self._inflater: Any = None
-        self._is_first = True
-        told = table(answer.headers)
-        coding = told.get(b"content-encoding")
-        self.is_stream = is_stream(told)
-        self._is_plain = coding is None
-        if is_read and coding is not None and coding.lower() != b"identity":
-            if coding.lower() not in _CODINGS:
-                raise UpstreamCut("the destination sent a content coding that nobody asked for")
-            self._inflate()
+        self.status, self.headers, self.is_stream = answer.status, beginning.headers, beginning.is_stream
 
     @property
     def is_ready(self) -> bool:
@@ -77,13 +60,13 @@ class Opening(UpstreamAnswer):
                 if late is None:
                     raise StopAsyncIteration
                 chunk = late
-            if not self._is_first and self._inflater is None:
+            if self._beginning.is_over():
                 return chunk
-            self._held.extend(self._plain(chunk))
+            self._hold(chunk)
         return self._held.popleft()
 
     async def pour(self, sink: Sink) -> None:
-        while self._held or self._coming is not None or self._is_first or self._inflater is not None:
+        while self._held or self._coming is not None or not self._beginning.is_over():
             chunk = self._held.popleft() if self._held else await anext(self, None)
             if chunk is None:
                 return
@@ -125,7 +108,7 @@ class Opening(UpstreamAnswer):
                     return None
                 chunk, self._coming = self._coming.result(), None
             try:
-                first = _first_in(reader, self._hold(chunk))
+                first = None if chunk is None else _first_in(reader, self._hold(chunk))
                 if first is None and chunk is None:
                     first = _telling(reader.tail())
             except EventTooLong as error:
@@ -140,31 +123,10 @@ class Opening(UpstreamAnswer):
     async def _next(self) -> bytes | None:
         return await anext(self._chunks, None)
 
-    def _hold(self, chunk: bytes | None) -> list[bytes]:
-        pieces = [] if chunk is None else list(self._plain(chunk))
-        self._held += pieces
+    def _hold(self, chunk: bytes) -> list[bytes]:
+        pieces = self._beginning.hold(chunk)
+        self.headers = self._beginning.headers
         return pieces
-
-    def _inflate(self) -> None:
-        self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
-        self.headers = [field for field in self.headers if field[0] not in (b"content-encoding", b"content-length")]
-
-    def _plain(self, chunk: bytes) -> Iterable[bytes]:
-        if self._is_first and chunk:
-            self._is_first = False
-            if self._is_plain and chunk.startswith(_GZIP_MARK):
-                self._inflate()
-        return (chunk,) if self._inflater is None else self._inflated(chunk)
-
-    def _inflated(self, chunk: bytes) -> Iterator[bytes]:
-        while chunk:
-            try:
-                piece = self._inflater.decompress(chunk, _PIECE_MAX)
-            except zlib.error:
-                raise UpstreamCut("the destination sent a compressed answer that cannot be read") from None
-            if piece:
-                yield piece
-            chunk = self._inflater.unconsumed_tail
 
 
 def _first_in(reader: Reader, pieces: list[bytes]) -> Event | None:

@@ -6,7 +6,7 @@ from kinference.gateway.auth import ClientKey
 from kinference.gateway.backends import Directory
 from kinference.gateway.departure import Departure
 from kinference.gateway.engine_gaps import EngineGaps
-from kinference.gateway.ingress import BodyLimits
+from kinference.gateway.held_body import BodyLimits
 from kinference.ids import Seconds
 from kinference.observe.metrics import Metrics
 from kinference.ports import Clock, Picker, Upstream, UpstreamTimeouts

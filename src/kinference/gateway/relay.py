@@ -1,20 +1,20 @@
 """The pump: an answer's bytes from the destination to the client, each chunk as it comes.
 
-It moves bytes and nothing else; what they mean is the passage's business. A chunk goes through in the very call that
-brings it: nothing is woken for it, unless the client takes less than comes.
+It moves bytes and nothing else; what they mean is the passage's business. Nothing is woken for a chunk, unless the
+client takes less than comes.
 """
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 import msgspec
 
 from kinference.errors import ClientGone, UpstreamCut, UpstreamTimeout
 from kinference.gateway.access_log import End
+from kinference.gateway.flow import Flow
 from kinference.gateway.passage import Passage
 from kinference.ids import Seconds
-from kinference.ports import Clock, Sink, UpstreamAnswer
+from kinference.ports import Clock, UpstreamAnswer
 from kinference.wire.exchange import Exchange
 
 
@@ -28,23 +28,24 @@ class Pipe(msgspec.Struct, frozen=True):
     keep_alive: Seconds
 
 
-class Relay(Sink):
-    """One answer's relay, from after its head to its end. `end` is true at any moment, also after a cancellation."""
+class Relay:
+    """One answer's relay, from after its head to its end: its `Sink`. `end` is true at any moment, also after a
+    cancellation.
+    """
 
     end = End.CLIENT_CLOSED
 
     def __init__(self, pipe: Pipe, on_first_byte: Callable[[Seconds], None]) -> None:
         self._answer, self._keep_alive = pipe.answer, pipe.keep_alive
-        self._exchange, self._passage, self._clock = pipe.exchange, pipe.passage, pipe.clock
-        self._on_first_byte = on_first_byte
-        self._is_behind = False
-        """Whether the client has yet to take what was sent."""
-        self._has_all = False
-        """Whether what it was sent ends the stream, after which SDKs leave without a word."""
-        self._failure: ClientGone | UpstreamCut | None = None
+        self._exchange, self._passage = pipe.exchange, pipe.passage
+        self._flow = Flow(pipe.exchange, pipe.passage, pipe.clock, on_first_byte)
+        self.take = self._flow.take
         self._silence: asyncio.TimerHandle | None = None
-        self._quiet_since = self._clock.now()
-        self.first_byte_at: Seconds | None = None
+
+    @property
+    def first_byte_at(self) -> Seconds | None:
+        """When the first of it came; None when none has."""
+        return self._flow.first_byte_at
 
     async def run(self) -> None:
         """Relay to the end, whatever the end is. Raises nothing but its own cancellation."""
@@ -57,7 +58,7 @@ class Relay(Sink):
         finally:
             if self._silence is not None:
                 self._silence.cancel()
-            if self._has_all and self.end is End.CLIENT_CLOSED:
+            if self._flow.has_all and self.end is End.CLIENT_CLOSED:
                 self.end = self._good_end()
 
     async def _pump(self) -> End:
@@ -65,50 +66,31 @@ class Relay(Sink):
         try:
             await self._answer.pour(self)
         except (UpstreamCut, UpstreamTimeout):
-            if is_whole := passage.is_whole(cut=True):
-                await self._write_rest()
-            return await self._finish(is_whole)
-        await self._write_rest()
-        return await self._finish(passage.is_whole(cut=False))
-
-    def take(self, chunk: bytes) -> bool:
-        now = self._quiet_since = self._clock.now()
-        if self.first_byte_at is None:
-            self.first_byte_at = now
-            self._on_first_byte(now)
-        try:
-            if out := self._passage.feed(chunk, now):
-                self._send(out)
-        except (ClientGone, UpstreamCut) as failure:  # whoever brings the chunk is not who waits for the end
-            self._failure = failure
-            return False
-        if not self._is_behind:
-            self._has_all = self._passage.is_whole(cut=True)
-        return not self._is_behind
+            if not passage.is_whole(cut=True):
+                return await self._break_off()
+            is_cut = True
+        else:
+            is_cut = False
+        if rest := passage.close():
+            await self._write(rest)
+        if not passage.is_whole(cut=is_cut):
+            return await self._break_off()
+        await self._exchange.finish()
+        return self._good_end()
 
     async def ready(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-        if self._is_behind:
+        flow = self._flow
+        if flow.failure is not None:
+            raise flow.failure
+        if flow.is_behind:
             await self._exchange.drained()
-            self._is_behind = False
-            self._has_all = self._passage.is_whole(cut=True)
-
-    def _send(self, out: bytes) -> None:
-        self._is_behind = not self._exchange.send(out)
-
-    async def _write_rest(self) -> None:
-        if rest := self._passage.close():
-            await self._write(rest)
+            flow.catch_up()
 
     async def _write(self, out: bytes) -> None:
-        self._send(out)
+        self._flow.send(out)
         await self.ready()
 
-    async def _finish(self, is_whole: bool) -> End:
-        if is_whole:
-            await self._exchange.finish()
-            return self._good_end()
+    async def _break_off(self) -> End:
         farewell = self._passage.farewell()
         if farewell is None:
             self._exchange.abort()
@@ -125,13 +107,4 @@ class Relay(Sink):
         self._silence = asyncio.get_running_loop().call_later(pause, self._speak_up)
 
     def _speak_up(self) -> None:
-        """Say something where the stream has been silent for long, so that no proxy in between gives it up."""
-        now = self._clock.now()
-        left = self._quiet_since + self._keep_alive - now
-        if left <= 0:
-            left, self._quiet_since = self._keep_alive, now
-            # A client that takes nothing would not get this either.
-            if not self._is_behind and (words := self._passage.keep_alive()):
-                with suppress(ClientGone):  # the pump learns of it by itself
-                    self._send(words)
-        self._listen(left)
+        self._listen(self._flow.speak_up(self._keep_alive))

@@ -7,7 +7,7 @@ import msgspec
 from kinference.gateway import errors
 from kinference.gateway.access_log import End, Record
 from kinference.gateway.errors import Refusal
-from kinference.gateway.rate_limits import rate_limit_fields
+from kinference.gateway.own_fields import own_fields
 from kinference.gateway.routes import Dialect
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ports import Clock, Headers
@@ -26,21 +26,21 @@ class Reply(msgspec.Struct, frozen=True):
 
     def start(self, status: int, fields: Headers) -> Awaitable[None]:
         """Send the head of an answer whose body follows."""
-        return self.exchange.start(status, (*fields, *self._common(status)))
+        return self.exchange.start(status, (*fields, *self._own(status)))
 
     async def json(self, body: bytes, *extra: tuple[bytes, bytes]) -> None:
         """Send a whole answer of our own."""
-        await respond(self.exchange, 200, body, JSON, *extra, *self._common(200))
+        await respond(self.exchange, 200, body, JSON, *extra, *self._own(200))
         self.record.end = End.OK
 
     async def refuse(self, refusal: Refusal, *extra: tuple[bytes, bytes]) -> None:
         """Send an error of our own."""
         status = refusal.fault.status
-        common = self._common(status)
+        own = self._own(status)
         self.record.end = End.UPSTREAM_ERROR if self.record.attempts else End.REFUSED
         self.record.reason = refusal.message
         body = errors.body(refusal, self.dialect, self.record.request_id)
-        await respond(self.exchange, status, body, JSON, *errors.headers(refusal), *extra, *common)
+        await respond(self.exchange, status, body, JSON, *errors.headers(refusal), *extra, *own)
 
     async def pass_on(self, error: ErrorAnswer) -> None:
         """Send a destination's error."""
@@ -50,20 +50,5 @@ class Reply(msgspec.Struct, frozen=True):
         await self.exchange.write(error.body)
         await self.exchange.finish()
 
-    def _common(self, status: int) -> Headers:
-        """What every answer carries. Nothing of ours but bytes on their way happens after it is made."""
-        record, picked = self.record, self.record.picked
-        record.status = status
-        overhead_ms = record.set_overhead(self.clock.now())
-        request_id = record.request_id.encode()
-        fields = [
-            (b"x-request-id", request_id),
-            (b"x-kinference-overhead-ms", f"{overhead_ms:.3f}".encode()),
-        ]
-        if self.dialect is Dialect.ANTHROPIC:
-            fields.append((b"request-id", request_id))
-        if record.endpoint:
-            fields.append((b"x-kinference-endpoint", record.endpoint.encode()))
-        if picked is not None and (picked.requests is not None or picked.tokens is not None):
-            fields += rate_limit_fields(picked, self.dialect, self.clock.wall())
-        return fields
+    def _own(self, status: int) -> Headers:
+        return own_fields(self.record, self.dialect, self.clock, status)

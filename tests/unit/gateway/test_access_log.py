@@ -8,24 +8,12 @@ from kinference.observe.metrics import Metrics
 
 
 def record() -> Record:
-    return Record(
-        "req_1",
-        "/v1/messages",
-        accepted_at=100.0,
-        api="anthropic_messages",
-        tenant="acme",
-        model="m",
-        endpoint="10.0.0.1:8000",
-        status=200,
-        end=End.OK,
-        reason="why",
-        attempts=2,
-        upstream_s=0.5,
-        ttft_ms=20.04,
-        prompt_tokens=7,
-        completion_tokens=3,
-        cached_tokens=4,
-    )
+    made = Record("req_1", "/v1/messages", accepted_at=100.0)
+    made.api, made.tenant, made.model, made.endpoint = "anthropic_messages", "acme", "m", "10.0.0.1:8000"
+    made.status, made.end, made.reason, made.attempts = 200, End.OK, "why", 2
+    made.upstream_s, made.ttft_ms = 0.5, 20.04
+    made.prompt_tokens, made.completion_tokens, made.cached_tokens = 7, 3, 4
+    return made
 
 
 def test_a_request_is_one_line_with_its_fields(caplog: pytest.LogCaptureFixture) -> None:

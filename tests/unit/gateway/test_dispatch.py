@@ -15,11 +15,12 @@ from kinference.errors import (
     UpstreamUnreachable,
 )
 from kinference.gateway.access_log import Record
+from kinference.gateway.attempts import Delivery, Order
 from kinference.gateway.auth import Caller
 from kinference.gateway.backends import BackendRoute, Inbound
-from kinference.gateway.dispatch import Delivery, Dispatch, Estimated, Order
+from kinference.gateway.dispatch import Dispatch, Estimated
 from kinference.gateway.errors import Refusal
-from kinference.gateway.ingress import BodyLimits, HeldBody
+from kinference.gateway.held_body import BodyLimits, HeldBody
 from kinference.gateway.options import GatewayOptions
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import ObjectRef, ResponseId

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kinference.errors import BudgetExceeded, IdleTimeout, RetryLater
-from kinference.gateway.ingress import BodyLimits, HeldBody
+from kinference.gateway.held_body import BodyLimits, HeldBody
+from kinference.gateway.ingress import receive
 from tests.unit.gateway.fakes import FakeExchange, FakePicker
 
 PATH = "/v1/chat/completions"
@@ -27,7 +28,7 @@ def body(picker: FakePicker) -> HeldBody:
 async def take_in(held: HeldBody, exchange: FakeExchange) -> None:
     """As whoever serves the exchange does."""
     if not held.take_arrived(exchange):
-        await held.receive(exchange)
+        await receive(held, exchange)
 
 
 @pytest.mark.parametrize("kind", [FakeExchange, Arrived])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kinference.errors import ClientGone, Draining
+from kinference.errors import ClientGone, Draining, KinferenceError
 from kinference.gateway.auth import ClientKey
 from kinference.gateway.backends import ServedModel
 from kinference.gateway.options import GatewayOptions
@@ -15,7 +15,17 @@ from kinference.ids import ResponseId
 from kinference.ports import Headers, PickResult
 from kinference.vocabulary import AbortReason, Outcome, QosClass
 from kinference.wire.strangers import OwnNames
-from tests.unit.gateway.fakes import EVENTS, JSON, FakeAnswer, FakeExchange, FakePicker, FakeUpstream, World, directory
+from tests.unit.gateway.fakes import (
+    CUT,
+    EVENTS,
+    JSON,
+    FakeAnswer,
+    FakeExchange,
+    FakePicker,
+    FakeUpstream,
+    World,
+    directory,
+)
 
 CHAT = "/v1/chat/completions"
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
@@ -237,6 +247,13 @@ async def test_g7_a_client_that_vanishes_mid_stream_closes_the_destination_and_i
     assert answer.is_closed
     assert [report.completion_tokens for report in world.picker.final] == [1]
     assert world.picker.aborted == []
+
+
+@pytest.mark.parametrize("chunks", [(b"{}",), (b"{", CUT), (CUT,)])
+async def test_a_destination_is_closed_however_its_answer_ends(chunks: tuple[bytes | KinferenceError, ...]) -> None:
+    answer = FakeAnswer(200, JSON, chunks)
+    await serve(FakeExchange(CHAT, (BODY,)), World(upstream=FakeUpstream(answer, answer, answer)))
+    assert answer.is_closed
 
 
 @pytest.mark.parametrize("path", ["/chat/completions", "/v1/v1/chat/completions"])

@@ -1,0 +1,25 @@
+"""The fields that every answer carries, whoever made it."""
+
+from kinference.gateway.access_log import Record
+from kinference.gateway.rate_limits import rate_limit_fields
+from kinference.gateway.routes import Dialect
+from kinference.ports import Clock, Headers
+
+
+def own_fields(record: Record, dialect: Dialect, clock: Clock, status: int) -> Headers:
+    """They, as of now: nothing of ours but bytes on their way happens after they are made."""
+    picked = record.picked
+    record.status = status
+    overhead_ms = record.set_overhead(clock.now())
+    request_id = record.request_id.encode()
+    fields = [
+        (b"x-request-id", request_id),
+        (b"x-kinference-overhead-ms", f"{overhead_ms:.3f}".encode()),
+    ]
+    if dialect is Dialect.ANTHROPIC:
+        fields.append((b"request-id", request_id))
+    if record.endpoint:
+        fields.append((b"x-kinference-endpoint", record.endpoint.encode()))
+    if picked is not None and (picked.requests is not None or picked.tokens is not None):
+        fields += rate_limit_fields(picked, dialect, clock.wall())
+    return fields
