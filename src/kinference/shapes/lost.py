@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
 from kinference.shapes.scan import BadBody
+from kinference.structs import Frozen
 
 _HEADER_MAX: Final = 1024
 _UNSAFE = str.maketrans({",": "_", ";": "_", "=": "_"})
@@ -16,7 +15,7 @@ class Untranslatable(BadBody):
     """A request that no destination of another API can serve as it was meant. The message names the field."""
 
 
-class Lost(msgspec.Struct, frozen=True):
+class Lost(Frozen, frozen=True):
     """One thing that a translation did not carry over unchanged."""
 
     how: str

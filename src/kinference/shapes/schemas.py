@@ -7,7 +7,6 @@ the client was to rely on it: of the answer, and of a tool that is strict.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from kinference.shapes.concepts import Concept, Fields, name_of
@@ -15,6 +14,7 @@ from kinference.shapes.ir import Format, Json, Request, Tool
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import Lost, Untranslatable, safe
 from kinference.shapes.strict import NAMED, STRICT_FORMATS, is_format, is_strict
+from kinference.structs import Frozen
 from kinference.vocabulary import Api
 
 _LISTS: Final = ("anyOf", "allOf", "oneOf")
@@ -32,7 +32,7 @@ _TOLD_MAX: Final = 4
 """Keywords of a schema that a warning names."""
 
 
-class _Subset(msgspec.Struct, frozen=True):
+class _Subset(Frozen, frozen=True):
     """What an API takes: all keywords but some, or some alone."""
 
     without: frozenset[str] = frozenset()

@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Final, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from kinference.shapes.answers import ArgumentsPiece, Finished, Piece, ToolBegun
 from kinference.shapes.ir import Block, Json, Request, Tool, ToolCall, ToolResult, kinds_of
 from kinference.shapes.json_text import as_object, dumps
+from kinference.structs import Frozen
 
 T = TypeVar("T", ToolCall, ToolBegun)
 
@@ -24,7 +24,7 @@ _BAD = re.compile(r"[^a-zA-Z0-9_-]")
 _DIGEST_CHARS = 8
 
 
-class Tooling(msgspec.Struct, frozen=True):
+class Tooling(Frozen, frozen=True):
     """What was changed about the tools of one request, so that its answer can be changed back."""
 
     names: Mapping[str, str] = {}
