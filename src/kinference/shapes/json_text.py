@@ -1,7 +1,7 @@
 """JSON in and out for translation: numbers keep their digits, keys their order, and the text is one line."""
 
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Final, TypeVar
 
 import msgspec
@@ -11,6 +11,7 @@ from kinference.shapes.scan import BadBody, decode, mend_surrogates
 
 T = TypeVar("T")
 
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 _UNREADABLE = "is not JSON"
@@ -18,14 +19,17 @@ _UNREADABLE = "is not JSON"
 
 def loads(text: bytes) -> object:
     """Decode, lone surrogate escapes as U+FFFD. Raises BadBody."""
-    return decode(_DECODER, text)
+    try:
+        return decode(_DECODER, text)
+    except InvalidOperation:
+        raise BadBody("body has a number out of range") from None
 
 
 def loads_mended(text: bytes) -> tuple[object, bool]:
     """As `loads`, and whether there was a lone surrogate to be replaced. Raises BadBody."""
     try:
         return _DECODER.decode(text), False
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, InvalidOperation):
         return loads(text), True
 
 
@@ -38,7 +42,7 @@ def plain(decoder: msgspec.json.Decoder[T], text: bytes) -> T | None:
     """What a decoder of a narrow kind reads; None of whatever is of another."""
     try:
         return decoder.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 
@@ -58,13 +62,10 @@ def object_text(text: str) -> bytes | None:
     if not text.strip():
         return b"{}"
     encoded = text.encode("utf-8", "replace")
-    try:
-        value, is_mended = loads_mended(encoded)
-    except BadBody:
-        return None
-    if not isinstance(value, dict):
-        return None
-    return mend_surrogates(encoded) if is_mended else encoded
+    if plain(_OBJECT, encoded) is not None:
+        return encoded
+    mended = mend_surrogates(encoded)
+    return None if plain(_OBJECT, mended) is None else mended
 
 
 def is_complete(text: str) -> bool:

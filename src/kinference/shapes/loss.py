@@ -83,7 +83,9 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
             request = msgspec.structs.replace(request, turns=tuple(answered(request.turns)))
     if losses and loss is Loss.STRICT:
         raise Untranslatable(f"{losses[0].place}: would be {losses[0].how} by a destination of API {target.value}")
-    return _without_foreign_thoughts(request, target), (*losses, *told)
+    if kinds & {Reasoning, Sealed, Searched}:
+        request = _without_foreign_thoughts(request, target)
+    return request, (*losses, *told)
 
 
 def _begun(request: Request, name: str, target: Api) -> Iterator[Lost]:
@@ -104,8 +106,6 @@ def _where_shown(request: Request, target: Api, kinds: set[type[Block]]) -> Requ
 def _without_foreign_thoughts(request: Request, target: Api) -> Request:
     """Thoughts go back to their issuer alone; plain ones to those who write them plainly."""
     issuers = _issuers(request, target)
-    if not kinds_of(request.turns) & {Reasoning, Sealed, Searched}:
-        return request
     turns = (msgspec.structs.replace(turn, blocks=_thought_out(turn.blocks, issuers)) for turn in request.turns)
     return msgspec.structs.replace(request, turns=tuple(turn for turn in turns if turn.blocks))
 
@@ -151,6 +151,8 @@ def uses(request: Request, target: Api) -> Iterator[Concept]:
             if type(block) is Text or type(block) is ToolCall:
                 if block.cache is not None:
                     yield Concept.CACHE_MARKS
+            elif type(block) is ToolResult:
+                yield from _result(block, issuers)
             else:
                 yield from _block(block, issuers)
     if request.turns and request.turns[-1].role is Role.ASSISTANT and not _has_calls(request.turns[-1].blocks):
@@ -206,13 +208,6 @@ def _tools(request: Request) -> Iterator[Concept]:
 
 def _block(block: Block, issuers: tuple[Api | None, ...]) -> Iterator[Concept]:
     match block:
-        case ToolResult(content=content):
-            if block.is_error:
-                yield Concept.TOOL_ERRORS
-            for inner in content:
-                if type(inner) is not Text:
-                    yield Concept.TOOL_MEDIA
-                    yield from _block(inner, issuers)
         case Image(source=source):
             yield from _media(source, Concept.IMAGE, Concept.IMAGE_URL)
             if block.detail not in ("", "auto"):
@@ -232,6 +227,20 @@ def _block(block: Block, issuers: tuple[Api | None, ...]) -> Iterator[Concept]:
         case _:
             pass
     if getattr(block, "cache", None) is not None:
+        yield Concept.CACHE_MARKS
+
+
+def _result(result: ToolResult, issuers: tuple[Api | None, ...]) -> Iterator[Concept]:
+    if result.is_error:
+        yield Concept.TOOL_ERRORS
+    for inner in result.content:
+        if type(inner) is ToolResult:
+            yield Concept.TOOL_MEDIA
+            yield from _result(inner, issuers)
+        elif type(inner) is not Text:
+            yield Concept.TOOL_MEDIA
+            yield from _block(inner, issuers)
+    if result.cache is not None:
         yield Concept.CACHE_MARKS
 
 

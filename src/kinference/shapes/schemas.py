@@ -18,6 +18,7 @@ from kinference.structs import Frozen
 from kinference.vocabulary import Api
 
 _LISTS: Final = ("anyOf", "allOf", "oneOf")
+_LISTED: Final = (*_LISTS, "prefixItems")
 _ALTERNATIVES: Final = frozenset(_LISTS)
 _ANNOTATIONS: Final = frozenset(
     ["$schema", "$comment", "title", "default", "example", "examples", "deprecated", "readOnly", "writeOnly"]
@@ -166,7 +167,7 @@ class _Narrowing:
                 left[key] = value
             elif key in NAMED and isinstance(value, dict):
                 kept[key] = {name: self._inner(inner) for name, inner in value.items()}
-            elif key in (*_LISTS, "prefixItems") and isinstance(value, list):
+            elif key in _LISTED and isinstance(value, list):
                 kept["anyOf" if key == "oneOf" else key] = [self._inner(inner) for inner in value]
             elif key in ("items", "additionalProperties"):
                 kept[key] = self._inner(value)

@@ -33,6 +33,22 @@ def test_an_object_inside_other_json_is_the_same_text() -> None:
     assert json_text.object_text("") == b"{}"
 
 
+HUGE = "1e9999999999999999999"
+
+
+def test_a_number_that_no_decimal_holds_is_the_clients_mistake() -> None:
+    with pytest.raises(BadBody, match="out of range"):
+        json_text.loads(b'{"a":%b}' % HUGE.encode())
+    with pytest.raises(BadBody, match="out of range"):
+        json_text.loads_mended(b'{"a":%b}' % HUGE.encode())
+    assert json_text.object_text(f'{{"a":{HUGE}}}') == b'{"a":%b}' % HUGE.encode()
+    assert not json_text.is_complete(HUGE)
+
+
+def test_an_object_too_deep_is_none() -> None:
+    assert json_text.object_text('{"a":' * 5000 + "1" + "}" * 5000) is None
+
+
 def test_whole_values() -> None:
     assert [json_text.is_complete(text) for text in ('{"a":1}', "5", '{"a":', "")] == [True, True, False, False]
 

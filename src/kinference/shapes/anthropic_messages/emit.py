@@ -56,7 +56,9 @@ def emit_request(request: Request) -> Json:
         body["stream"] = True
     if system := [_block(text) for text in request.system if not text.text.isspace()]:
         body["system"] = system
-    body["messages"] = [_message(turn, is_last=turn is turns[-1]) for turn in turns]
+    body["messages"] = messages = [_message(turn) for turn in turns]
+    if turns[-1].role is Role.ASSISTANT:
+        _without_white_space(messages[-1]["content"])
     return body
 
 
@@ -124,24 +126,29 @@ def _thinking(request: Request) -> Json:
 # --- messages ---------------------------------------------------------------------------------------
 
 
-def _message(turn: Turn, *, is_last: bool) -> Json:
-    content = list(map(_block, turn.blocks))
-    if is_last and turn.role is Role.ASSISTANT and content and content[-1]["type"] == "text":
-        content[-1]["text"] = content[-1]["text"].rstrip()  # a beginning of the answer may not end in white space
+def _message(turn: Turn) -> Json:
+    content = [_block(block) for block in turn.blocks]
     return {"role": "assistant" if turn.role is Role.ASSISTANT else "user", "content": content}
 
 
+def _without_white_space(content: list[Json]) -> None:
+    """A beginning of the answer may not end in it."""
+    if content and content[-1]["type"] == "text":
+        content[-1]["text"] = content[-1]["text"].rstrip()
+
+
 def _block(block: Block) -> Json:
+    if type(block) is Text:  # for what most are matching takes too long
+        text = {"type": "text", "text": block.text}
+        return text if block.cache is None else text | _mark(block.cache)
+    if type(block) is ToolCall:
+        call = {"type": "tool_use", "id": block.id, "name": block.name, "input": input_of(block)}
+        return call if block.cache is None else call | _mark(block.cache)
+    return _result(block) if type(block) is ToolResult else _other(block)
+
+
+def _other(block: Block) -> Json:
     match block:
-        case Text(cache=None):
-            return {"type": "text", "text": block.text}
-        case Text():
-            return {"type": "text", "text": block.text} | _mark(block.cache)
-        case ToolResult():
-            return _result(block)
-        case ToolCall():
-            call = {"type": "tool_use", "id": block.id, "name": block.name, "input": input_of(block)}
-            return call if block.cache is None else call | _mark(block.cache)
         case Refusal():
             return {"type": "text", "text": block.text}
         case Image():
@@ -168,7 +175,7 @@ def _result(result: ToolResult) -> Json:
     body: Json = {
         "type": "tool_result",
         "tool_use_id": result.id,
-        "content": list(map(_block, result.content)),
+        "content": [_block(block) for block in result.content],
     }
     if result.is_error:
         body["is_error"] = True

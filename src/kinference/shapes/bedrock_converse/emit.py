@@ -168,8 +168,10 @@ def _thinking_and_form(request: Request) -> Json:
 
 def _content(turn: Turn) -> Iterator[Json]:
     yield from _marked(turn.blocks)
+    if turn.role is not Role.USER:
+        return
     kinds = {type(block) for block in turn.blocks}
-    if turn.role is Role.USER and File in kinds and Text not in kinds:
+    if File in kinds and Text not in kinds:
         yield {"text": "See the attached document."}  # which is not taken alone
 
 
@@ -177,6 +179,8 @@ def _marked(blocks: Iterable[Block]) -> Iterator[Json]:
     """The blocks, each mark a block of its own after the one that it was on."""
     for block in blocks:
         yield _block(block)
+        if type(block) is Text and block.cache is None:
+            continue
         mark = getattr(block, "cache", None)
         if mark is not None:
             yield _point(mark)
@@ -187,19 +191,27 @@ def _point(mark: CacheMark) -> Json:
 
 
 def _block(block: Block) -> Json:
+    if type(block) is Text:  # for what most are matching takes too long
+        return {"text": block.text}
+    if type(block) is ToolCall:
+        text = object_text(block.arguments)
+        if text is None:
+            raise Untranslatable(f"tool call {block.id}: its arguments are not a JSON object")
+        return {"toolUse": {"toolUseId": block.id, "name": block.name, "input": msgspec.Raw(text)}}
+    return _result(block) if type(block) is ToolResult else _other(block)
+
+
+def _result(result: ToolResult) -> Json:
+    said = [inner for inner in result.content if type(inner) is not Text or not inner.text.isspace()]
+    content = [_block(inner) for inner in said] or [{"text": "(no output)"}]
+    status = "error" if result.is_error else "success"
+    return {"toolResult": {"toolUseId": result.id, "content": content, "status": status}}
+
+
+def _other(block: Block) -> Json:
     match block:
-        case Text() | Refusal():
+        case Refusal():
             return {"text": block.text}
-        case ToolResult():
-            said = (inner for inner in block.content if type(inner) is not Text or not inner.text.isspace())
-            content = list(map(_block, said)) or [{"text": "(no output)"}]
-            status = "error" if block.is_error else "success"
-            return {"toolResult": {"toolUseId": block.id, "content": content, "status": status}}
-        case ToolCall():
-            text = object_text(block.arguments)
-            if text is None:
-                raise Untranslatable(f"tool call {block.id}: its arguments are not a JSON object")
-            return {"toolUse": {"toolUseId": block.id, "name": block.name, "input": msgspec.Raw(text)}}
         case Image():
             kind = block.source.mime.removeprefix("image/")
             return {"image": {"format": kind, "source": {"bytes": block.source.data}}}

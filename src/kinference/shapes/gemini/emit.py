@@ -137,7 +137,9 @@ def _asked(blocks: Sequence[Block], names: Mapping[str, str]) -> Iterator[Json]:
             shown += [inner for inner in block.content if type(inner) is not Text]
     yield from map(_part, shown)
     for block in blocks:
-        if type(block) is not ToolResult:
+        if type(block) is Text:
+            yield {"text": block.text}
+        elif type(block) is not ToolResult:
             yield _part(block)
 
 

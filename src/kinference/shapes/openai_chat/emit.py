@@ -158,9 +158,12 @@ def _messages(request: Request) -> Iterator[Json]:
 def _assistant(turn: Turn, signatures: Iterator[str]) -> Iterator[Json]:
     message: Json = {"role": "assistant"}
     blocks = turn.blocks
-    said = [block for block in blocks if isinstance(block, Text | Refusal)]
-    calls = [_call(block) | _signed(next(signatures, "")) for block in blocks if isinstance(block, ToolCall)]
-    thought = "".join(block.text for block in blocks if isinstance(block, Reasoning) and block.issuer is None)
+    if len(blocks) == 1 and type(blocks[0]) is Text and not turn.name:  # as most are
+        yield {"role": "assistant", "content": blocks[0].text}
+        return
+    said = [block for block in blocks if type(block) is Text or type(block) is Refusal]
+    calls = [_call(block) | _signed(next(signatures, "")) for block in blocks if type(block) is ToolCall]
+    thought = "".join(block.text for block in blocks if type(block) is Reasoning and block.issuer is None)
     if not said and not calls:
         return
     message["content"] = _parts(said) if said else None
@@ -177,17 +180,17 @@ def _user(turn: Turn) -> Iterator[Json]:
     """Results first, each a message of its own; what a result shows beside text follows them as the user's."""
     shown: list[Block] = []
     for block in turn.blocks:
-        if isinstance(block, ToolResult):
+        if type(block) is ToolResult:
             yield {"role": "tool", "tool_call_id": block.id, "content": result_text(block)}
-            shown += (inner for inner in block.content if not isinstance(inner, Text))
-    rest = [*shown, *(block for block in turn.blocks if not isinstance(block, ToolResult))]
+            shown += [inner for inner in block.content if type(inner) is not Text]
+    rest = [*shown, *[block for block in turn.blocks if type(block) is not ToolResult]]
     if rest:
         yield {"role": "user", "content": _parts(rest)} | ({"name": turn.name} if turn.name else {})
 
 
 def result_text(result: ToolResult) -> str:
     """All the text of a tool's result."""
-    return "\n".join(block.text for block in result.content if isinstance(block, Text))
+    return "\n".join([block.text for block in result.content if type(block) is Text])
 
 
 def _call(call: ToolCall) -> Json:
@@ -201,7 +204,7 @@ def _signed(signature: str) -> Json:
 
 
 def _parts(blocks: Sequence[Block]) -> str | list[Json]:
-    if len(blocks) == 1 and isinstance(blocks[0], Text):
+    if len(blocks) == 1 and type(blocks[0]) is Text:
         return blocks[0].text
     return [_part(block) for block in blocks]
 

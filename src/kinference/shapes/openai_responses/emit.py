@@ -32,6 +32,7 @@ from kinference.shapes.reasoners import reasons
 from kinference.shapes.web_search import to_responses
 
 _THOUGHTS = "reasoning.encrypted_content"
+_ITEMS = (ToolCall, ToolResult, Reasoning, Sealed)
 _ROLES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.SYSTEM: "developer"}
 
 
@@ -138,7 +139,7 @@ def _items(turn: Turn) -> Iterator[Json]:
     """
     said: list[Block] = []
     for block in sorted(turn.blocks, key=lambda block: type(block) is not ToolResult):
-        if not isinstance(block, ToolCall | ToolResult | Reasoning | Sealed):
+        if type(block) is Text or not isinstance(block, _ITEMS):
             said.append(block)
             continue
         if said:
@@ -150,21 +151,19 @@ def _items(turn: Turn) -> Iterator[Json]:
 
 
 def _item(block: ToolCall | ToolResult | Reasoning | Sealed) -> Json:
-    match block:
-        case ToolCall():
-            return _call(block)
-        case ToolResult():
-            return _result(block)
-        case Reasoning():
-            summary = [{"type": "summary_text", "text": block.text}]
-            return {"type": "reasoning", "summary": summary, "encrypted_content": block.signature}
-        case Sealed():
-            return {"type": "reasoning", "summary": [], "encrypted_content": block.data}
+    if isinstance(block, ToolCall):
+        return _call(block)
+    if isinstance(block, ToolResult):
+        return _result(block)
+    if isinstance(block, Sealed):
+        return {"type": "reasoning", "summary": [], "encrypted_content": block.data}
+    summary = [{"type": "summary_text", "text": block.text}]
+    return {"type": "reasoning", "summary": summary, "encrypted_content": block.signature}
 
 
 def _message(role: Role, blocks: Sequence[Block]) -> Json:
     """What was said. Parts of the assistant's own belong to items that a provider holds: one text goes without them."""
-    if role is Role.ASSISTANT and len(blocks) == 1 and isinstance(blocks[0], Text):
+    if role is Role.ASSISTANT and len(blocks) == 1 and type(blocks[0]) is Text:
         return {"type": "message", "role": _ROLES[role], "content": blocks[0].text}
     parts = [_part(block, is_said=role is Role.ASSISTANT) for block in blocks]
     return {"type": "message", "role": _ROLES[role], "content": parts}
@@ -178,19 +177,20 @@ def _call(call: ToolCall) -> Json:
 
 def _result(result: ToolResult) -> Json:
     content = result.content
-    if all(isinstance(block, Text) for block in content):
-        output: str | list[Json] = "\n".join(block.text for block in content if isinstance(block, Text))
+    texts = [block.text for block in content if type(block) is Text]
+    if len(texts) == len(content):
+        output: str | list[Json] = "\n".join(texts)
     else:
         output = [_part(block, is_said=False) for block in content]
     return {"type": "function_call_output", "call_id": result.id, "output": output}
 
 
 def _part(block: Block, *, is_said: bool) -> Json:
-    match block:
-        case Text() if is_said:
+    if type(block) is Text:  # for what most are matching takes too long
+        if is_said:
             return {"type": "output_text", "text": block.text, "annotations": []}
-        case Text():
-            return {"type": "input_text", "text": block.text}
+        return {"type": "input_text", "text": block.text}
+    match block:
         case Refusal():
             return {"type": "refusal", "refusal": block.text}
         case Image():
