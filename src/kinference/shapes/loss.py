@@ -83,9 +83,7 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
             request = msgspec.structs.replace(request, turns=tuple(answered(request.turns)))
     if losses and loss is Loss.STRICT:
         raise Untranslatable(f"{losses[0].place}: would be {losses[0].how} by a destination of API {target.value}")
-    if kinds & {Reasoning, Sealed, Searched}:
-        request = _without_foreign_thoughts(request, target)
-    return request, (*losses, *told)
+    return _without_foreign_thoughts(request, target, kinds), (*losses, *told)
 
 
 def _begun(request: Request, name: str, target: Api) -> Iterator[Lost]:
@@ -103,8 +101,10 @@ def _where_shown(request: Request, target: Api, kinds: set[type[Block]]) -> Requ
     return msgspec.structs.replace(request, turns=tuple(shown_by_user(request.turns)))
 
 
-def _without_foreign_thoughts(request: Request, target: Api) -> Request:
+def _without_foreign_thoughts(request: Request, target: Api, kinds: set[type[Block]]) -> Request:
     """Thoughts go back to their issuer alone; plain ones to those who write them plainly."""
+    if kinds.isdisjoint((Reasoning, Sealed, Searched)):
+        return request
     issuers = _issuers(request, target)
     turns = (msgspec.structs.replace(turn, blocks=_thought_out(turn.blocks, issuers)) for turn in request.turns)
     return msgspec.structs.replace(request, turns=tuple(turn for turn in turns if turn.blocks))
