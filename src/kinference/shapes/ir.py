@@ -183,6 +183,13 @@ class ToolChoice(msgspec.Struct, frozen=True):
 
     mode: ToolMode
     names: tuple[str, ...] = ()
+    is_list: bool = False
+    """The client gave a list, and not the one name of what has to be called."""
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """Those that alone may be called, where there is a choice left; () where it is among all."""
+        return self.names if self.is_list or len(self.names) > 1 or self.mode is ToolMode.AUTO else ()
 
 
 class Effort(Enum):

@@ -200,7 +200,7 @@ def _tools(request: Request) -> Iterator[Concept]:
         yield Concept.NO_TOOLS
     elif choice is not None and choice.mode is ToolMode.REQUIRED:
         yield Concept.FORCED_TOOLS
-    if choice is not None and len(choice.names) > 1:
+    if choice is not None and choice.offered:
         yield Concept.ALLOWED_TOOLS
     if request.parallel_tools is False:
         yield Concept.PARALLEL_TOOLS

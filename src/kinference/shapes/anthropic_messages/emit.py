@@ -74,7 +74,7 @@ def _numbers(request: Request) -> Json:
 
 
 def _tool_settings(request: Request, turns: Sequence[Turn]) -> Json:
-    tools = _offered(request.tools, request.tool_choice.names if request.tool_choice else ())
+    tools = _offered(request.tools, request.tool_choice.offered if request.tool_choice else ())
     searches = [] if request.web_search is None else [to_messages(request.web_search)]
     choice: Json | None = None
     if not tools:
@@ -83,7 +83,7 @@ def _tool_settings(request: Request, turns: Sequence[Turn]) -> Json:
         return {"tools": [_NO_TOOL, *searches]} | ({} if searches else {"tool_choice": {"type": "none"}})
     if request.tool_choice is not None:
         mode, names = request.tool_choice.mode, request.tool_choice.names
-        is_one = mode is ToolMode.REQUIRED and len(names) == 1
+        is_one = bool(names) and not request.tool_choice.offered
         choice = {"type": "tool", "name": names[0]} if is_one else {"type": _MODES[mode]}
     if request.parallel_tools is False and (choice is None or choice["type"] != "none"):
         choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
@@ -91,8 +91,8 @@ def _tool_settings(request: Request, turns: Sequence[Turn]) -> Json:
 
 
 def _offered(tools: Sequence[Tool], names: Sequence[str]) -> Sequence[Tool]:
-    """The tools, or those of several names that may be called."""
-    return [tool for tool in tools if tool.name in names] if len(names) > 1 else tools
+    """The tools, or those that alone may be called."""
+    return [tool for tool in tools if tool.name in names] if names else tools
 
 
 def _tool(tool: Tool) -> Json:

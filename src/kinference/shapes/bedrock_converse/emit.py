@@ -100,7 +100,7 @@ def _tooled(turns: tuple[Turn, ...], request: Request) -> tuple[tuple[Turn, ...]
         return (tuple(map(_flat, turns)) if has_calls else turns), (), False
     if choice is not None and choice.mode is ToolMode.NONE:
         return turns, (request.tools if has_calls else ()), has_calls
-    names = choice.names if choice is not None and len(choice.names) > 1 else ()
+    names = choice.offered if choice is not None else ()
     return turns, tuple(tool for tool in request.tools if not names or tool.name in names), False
 
 
@@ -136,7 +136,7 @@ def _choice(request: Request) -> Json:
         return {}
     if choice.mode is ToolMode.AUTO:
         return {"toolChoice": {"auto": {}}}
-    return {"toolChoice": {"tool": {"name": choice.names[0]}} if len(choice.names) == 1 else {"any": {}}}
+    return {"toolChoice": {"tool": {"name": choice.names[0]}} if choice.names and not choice.offered else {"any": {}}}
 
 
 # --- thinking and form ------------------------------------------------------------------------------

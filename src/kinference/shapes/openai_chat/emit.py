@@ -21,7 +21,6 @@ from kinference.shapes.ir import (
     Tool,
     ToolCall,
     ToolChoice,
-    ToolMode,
     ToolResult,
     Turn,
 )
@@ -116,7 +115,7 @@ def _tool_rules(request: Request) -> Json:
 
 def _choice(choice: ToolChoice) -> str | Json:
     functions = [{"type": "function", "function": {"name": name}} for name in choice.names]
-    if len(functions) == 1 and choice.mode is ToolMode.REQUIRED:
+    if functions and not choice.offered:
         return functions[0]
     if functions:
         return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode.value, "tools": functions}}

@@ -99,7 +99,7 @@ def allowed(choice: Json) -> ToolChoice:
     """A choice among some of the tools. Raises BadBody."""
     tools = [object_of(tool, "tool_choice.tools") for tool in list_of(choice.get("tools"), "tool_choice.tools")]
     names = (named(object_of(tool.get("function") or tool, "tool_choice.tools"), "tool_choice.tools") for tool in tools)
-    return ToolChoice(MODES.get(str(choice.get("mode")), ToolMode.AUTO), tuple(names))
+    return ToolChoice(MODES.get(str(choice.get("mode")), ToolMode.AUTO), tuple(names), is_list=True)
 
 
 def format_of(value: object) -> Format | None:

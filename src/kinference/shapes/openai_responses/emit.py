@@ -20,7 +20,6 @@ from kinference.shapes.ir import (
     Tool,
     ToolCall,
     ToolChoice,
-    ToolMode,
     ToolResult,
     Turn,
 )
@@ -82,7 +81,7 @@ def _tool(tool: Tool) -> Json:
 
 def _choice(choice: ToolChoice) -> str | Json:
     functions = [{"type": "function", "name": name} for name in choice.names]
-    if len(functions) == 1 and choice.mode is ToolMode.REQUIRED:
+    if functions and not choice.offered:
         return functions[0]
     if functions:
         return {"type": "allowed_tools", "mode": choice.mode.value, "tools": functions}

@@ -75,6 +75,14 @@ def test_d7_a_choice_among_some_leaves_only_those() -> None:
     assert body["tool_choice"] == {"type": "any", "disable_parallel_tool_use": True}
 
 
+@pytest.mark.parametrize(("mode", "written"), [("required", {"type": "any"}), ("auto", {"type": "auto"})])
+def test_d7_a_choice_among_one_leaves_only_that(mode: str, written: object) -> None:
+    allowed = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [TOOL]}}
+    other = {"type": "function", "function": {"name": "g"}}
+    body = chat_to_messages(tools=[TOOL, other], tool_choice=allowed)
+    assert ([tool["name"] for tool in body["tools"]], body["tool_choice"]) == (["f"], written)
+
+
 def test_a_history_with_calls_and_no_tools_gets_one_that_may_not_be_called() -> None:
     body = emit_request(Request(turns=(USER, CALL, RESULT), max_tokens=1))
     assert [tool["name"] for tool in body["tools"]] == ["noop"]

@@ -41,7 +41,7 @@ def test_a_hosted_tool_goes_nowhere_else() -> None:
                     "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]},
                 }
             },
-            ToolChoice(ToolMode.AUTO, ("f",)),
+            ToolChoice(ToolMode.AUTO, ("f",), is_list=True),
         ),
     ],
 )

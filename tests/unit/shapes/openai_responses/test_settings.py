@@ -37,7 +37,7 @@ def test_tools() -> None:
         ({"type": "function", "name": "f"}, ToolChoice(ToolMode.REQUIRED, ("f",))),
         (
             {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "a"}]},
-            ToolChoice(ToolMode.REQUIRED, ("a",)),
+            ToolChoice(ToolMode.REQUIRED, ("a",), is_list=True),
         ),
     ],
 )
