@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from kinference.shapes.citations import Citation, Citations
-from kinference.shapes.ir import Block, Image, Sealed, Unread
+from kinference.shapes.ir import Block, Executed, Image, Sealed, Unread
 from kinference.shapes.logprobs import Logprobs
 from kinference.vocabulary import Api
 
@@ -161,6 +161,7 @@ Piece: TypeAlias = (
     | ToolBegun
     | ArgumentsPiece
     | Cited
+    | Executed
     | Unread
     | Counted
     | Finished

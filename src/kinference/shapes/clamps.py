@@ -142,6 +142,13 @@ def _search(request: Request, fields: Fields, target: Api) -> tuple[Request, lis
     return request, [*losses, *(Lost("dropped", extra) for extra in search.extras)]
 
 
+def _code(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    if request.runs_code and target is Api.GEMINI and request.tools:
+        name = name_of(Concept.CODE_EXECUTION, fields)
+        raise Untranslatable(f"{name}: this destination either runs code or calls functions")
+    return request, []
+
+
 def _images(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     """OpenAI's models make images in Responses alone, and of Google's those that are named for it."""
     is_maker = (
@@ -202,6 +209,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _plain,
     _thoughts,
     _search,
+    _code,
     _images,
     _json,
     _effort,

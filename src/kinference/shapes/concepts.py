@@ -50,6 +50,8 @@ class Concept(Keyed):
     PARALLEL_TOOLS = "parallel tool calls off"
     WEB_SEARCH = "web search by the provider"
     EARLIER_SEARCHES = "earlier searches by the provider"
+    CODE_EXECUTION = "code run by the provider"
+    EARLIER_CODE = "earlier code that a provider ran"
     JSON_OBJECT = "answer as a JSON object"
     JSON_SCHEMA = "answer by a JSON schema"
     THINKING = "reasoning effort or budget"
@@ -120,6 +122,8 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     Concept.PARALLEL_TOOLS: (_KEPT, _KEPT, _KEPT, _DROPPED, _DROPPED),
     Concept.WEB_SEARCH: (_CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED, _REFUSED),
     Concept.EARLIER_SEARCHES: (_DROPPED, _DROPPED, _DROPPED, _DROPPED, _DROPPED),
+    Concept.CODE_EXECUTION: (_REFUSED, _KEPT, _KEPT, _KEPT, _REFUSED),
+    Concept.EARLIER_CODE: (_MAPPED, _MAPPED, _MAPPED, _MAPPED, _MAPPED),
     Concept.JSON_OBJECT: (_KEPT, _KEPT, _CLAMPED, _KEPT, _CLAMPED),
     Concept.JSON_SCHEMA: (_CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED),
     Concept.THINKING: (_CLAMPED, _CLAMPED, _MAPPED, _MAPPED, _MAPPED),

@@ -34,6 +34,7 @@ class _Thought(msgspec.Struct):
     signature: str | None = None
     data: str | None = None
     encrypted_content: str | None = None
+    container_id: str | None = None
 
 
 _THOUGHT: Final = msgspec.json.Decoder(_Thought)
@@ -105,7 +106,8 @@ def _kept_message(message: bytes, *, at_provider: bool) -> bytes | None:
 
 def _seals_of(text: bytes) -> Iterator[str]:
     thought = _thought(text)
-    yield from (seal for seal in (thought.signature, thought.data, thought.encrypted_content) if seal)
+    given = (thought.signature, thought.data, thought.encrypted_content, thought.container_id)
+    yield from (seal for seal in given if seal)
 
 
 def _thought(text: bytes) -> _Thought:

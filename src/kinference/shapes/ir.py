@@ -106,6 +106,15 @@ class Searched(msgspec.Struct, frozen=True):
     """Part of a search that a provider made earlier: what it found is for that provider alone."""
 
 
+class Executed(msgspec.Struct, frozen=True):
+    """Code that the provider ran, and what came of it; within what it tells, one half may come without the other."""
+
+    id: str = ""
+    code: str = ""
+    output: str = ""
+    has_failed: bool = False
+
+
 class Refusal(msgspec.Struct, frozen=True):
     text: str
 
@@ -117,7 +126,7 @@ class Unread(msgspec.Struct, frozen=True):
 
 
 Block: TypeAlias = (
-    Text | Image | Audio | File | ToolCall | ToolResult | Reasoning | Sealed | Searched | Refusal | Unread
+    Text | Image | Audio | File | ToolCall | ToolResult | Reasoning | Sealed | Searched | Executed | Refusal | Unread
 )
 
 
@@ -263,6 +272,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...] = ()
     tools: tuple[Tool, ...] = ()
     web_search: WebSearch | None = None
+    runs_code: bool = False
+    """The provider may run code."""
     wants_images: bool = False
     """The answer may have images that the model makes."""
     tool_choice: ToolChoice | None = None

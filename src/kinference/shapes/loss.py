@@ -9,10 +9,12 @@ from kinference.shapes.alternate import answered, orphans
 from kinference.shapes.bedrock_converse.embed import PURPOSE, embeds_by_cohere
 from kinference.shapes.clamps import CLAUDE_APIS, clamp
 from kinference.shapes.claude import begins_answers, output_cap
+from kinference.shapes.code_execution import in_words
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.ir import (
     Audio,
     Block,
+    Executed,
     File,
     FormatKind,
     Image,
@@ -95,7 +97,11 @@ def _begun(request: Request, name: str, target: Api) -> Iterator[Lost]:
 
 
 def _where_shown(request: Request, target: Api, kinds: set[type[Block]]) -> Request:
-    """Images that the assistant made in the user's turns, where the target lets the assistant show none."""
+    """Code that was run in words, and images that the assistant made in the user's turns, where the target lets the
+    assistant show none.
+    """
+    if Executed in kinds:
+        request = msgspec.structs.replace(request, turns=tuple(in_words(request.turns)))
     if target is Api.GEMINI or Image not in kinds:
         return request
     return msgspec.structs.replace(request, turns=tuple(shown_by_user(request.turns)))
@@ -177,6 +183,7 @@ def _settings(request: Request) -> Iterator[Concept]:
         (Concept.CACHE_KEY, request.cache_key or None),
         (Concept.SEVERAL_ANSWERS, request.answers if request.answers > 1 else None),
         (Concept.WEB_SEARCH, None if request.web_search is None or request.web_search.is_cached else True),
+        (Concept.CODE_EXECUTION, request.runs_code or None),
         (Concept.MADE_IMAGES, request.wants_images or None),
         (Concept.LOGPROBS, request.logprobs),
         (Concept.LOGIT_BIAS, request.logit_bias or None),

@@ -38,10 +38,11 @@ def of_chat(images: object) -> Iterator[Image]:
     """Of a message or a delta, as those who serve others' models in Chat give them."""
     for image in images if isinstance(images, list) else ():
         link = image.get("image_url") if isinstance(image, dict) else None
-        yield from _from_url(link.get("url") if isinstance(link, dict) else link)
+        yield from of_url(link.get("url") if isinstance(link, dict) else link)
 
 
-def _from_url(url: object) -> Iterator[Image]:
+def of_url(url: object) -> Iterator[Image]:
+    """Of an address that holds one."""
     if not isinstance(url, str):
         return
     try:

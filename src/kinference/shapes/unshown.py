@@ -20,7 +20,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.ir import Block, Image, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
+from kinference.shapes.ir import Block, Executed, Image, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import object_text
 from kinference.shapes.lost import Lost, safe
 from kinference.vocabulary import Api
@@ -34,11 +34,11 @@ _CHAT: Final = (
 _ALL: Final = (*_CHAT, Image, Shown)
 SHOWN: Final[Mapping[Api, frozenset[type]]] = {
     Api.OPENAI_CHAT: frozenset(_ALL),
-    Api.OPENAI_RESPONSES: frozenset(_ALL),
+    Api.OPENAI_RESPONSES: frozenset((*_ALL, Executed)),
     Api.OPENAI_COMPLETIONS: frozenset(_SAID),
     Api.OPENAI_EMBEDDINGS: frozenset(_SAID),
-    Api.ANTHROPIC_MESSAGES: frozenset(_CHAT),
-    Api.GEMINI: frozenset(_ALL),
+    Api.ANTHROPIC_MESSAGES: frozenset((*_CHAT, Executed)),
+    Api.GEMINI: frozenset((*_ALL, Executed)),
 }
 """The blocks and pieces that an API's answers have a form for."""
 _NAMES: Final[Mapping[type, str]] = {
@@ -46,6 +46,7 @@ _NAMES: Final[Mapping[type, str]] = {
     **dict.fromkeys((Reasoning, ReasoningPiece, ReasoningEnd, Sealed), "reasoning"),
     **dict.fromkeys((ToolCall, ToolBegun, ArgumentsPiece), "tool_call"),
     Cited: "citation",
+    Executed: "code_execution",
 }
 PARTS: Final[Mapping[str, type]] = {
     "text": Text,
@@ -55,6 +56,7 @@ PARTS: Final[Mapping[str, type]] = {
     "tool calls": ToolCall,
     "images": Image,
     "citations of web pages": Cited,
+    "code that the provider ran": Executed,
 }
 """What documentation calls the parts of an answer."""
 _ONE_ANSWER: Final = (Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES)

@@ -26,7 +26,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.ir import Block, Image, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
+from kinference.shapes.ir import Block, Executed, Image, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps, loads
 from kinference.shapes.lost import Lost
 from kinference.shapes.scan import BadBody
@@ -95,7 +95,7 @@ def pieces_of(answer: Answer) -> Iterator[Piece]:
             case Reasoning():
                 yield ReasoningPiece(block.text)
                 yield ReasoningEnd(block.signature, block.issuer)
-            case Sealed() | Unread():
+            case Sealed() | Executed() | Unread():
                 yield block
             case ToolCall():
                 yield ToolBegun(*(calls, block.id, block.name, block.is_free_form), block.namespace, block.is_search)

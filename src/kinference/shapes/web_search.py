@@ -77,10 +77,10 @@ def of_gemini(value: object, fields: Fields) -> WebSearch | None:
     )
 
 
-def check_choice(search: WebSearch | None, *, is_demanded: bool) -> None:
-    """Raise Untranslatable where the client demands that the provider search."""
-    if search is not None and is_demanded:
-        raise Untranslatable("tool_choice: no other provider can be made to search")
+def check_choice(*, is_demanded: bool) -> None:
+    """Raise Untranslatable where the client demands that the provider search or run code."""
+    if is_demanded:
+        raise Untranslatable("tool_choice: no other provider can be made to call a tool of its own")
 
 
 def _searches(tools: Iterable[object]) -> Iterable[Json]:

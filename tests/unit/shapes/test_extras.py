@@ -40,5 +40,6 @@ def test_what_would_change_the_meaning_is_refused() -> None:
 @pytest.mark.parametrize("api", CLIENTS)
 def test_what_is_left_out_and_told_stands_where_it_is_looked_for(api: Api) -> None:
     looked_at = {"", "generationConfig", "output_config", "web_search", "googleSearch", "image_generation"}
+    looked_at |= {"code_interpreter.container"}
     told = {kind for kind, members in CLIENTS[api].fields.items() if Treatment.DROPPED in members.values()}
     assert told <= looked_at

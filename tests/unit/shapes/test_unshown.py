@@ -24,6 +24,7 @@ from kinference.shapes.citations import Citation
 from kinference.shapes.ir import (
     Audio,
     Block,
+    Executed,
     File,
     Image,
     Media,
@@ -71,6 +72,7 @@ BLOCKS: dict[type[Block], Block] = {
     Reasoning: Reasoning(MARK, "s", SIGNED),
     Sealed: Sealed(MARK, SIGNED),
     Searched: Searched(),
+    Executed: Executed("r", "print()", MARK),
     Refusal: Refusal(MARK),
     Unread: Unread(MARK),
 }
@@ -84,6 +86,7 @@ PIECES: dict[type[Any], list[Piece]] = {
     Sealed: [Sealed(MARK, SIGNED)],
     ToolBegun: [ToolBegun(0, "c", MARK), ArgumentsPiece(0, "{}")],
     ArgumentsPiece: [ToolBegun(0, "c", "f"), ArgumentsPiece(0, json.dumps({MARK: 1}))],
+    Executed: [Executed("r", MARK, "1")],
     Cited: [TextPiece("t"), Cited(CITATION)],
     Unread: [Unread(MARK)],
 }

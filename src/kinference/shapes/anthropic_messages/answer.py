@@ -6,9 +6,11 @@ from typing import Final
 
 import msgspec
 
+from kinference.shapes import code_execution
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.citations import CITATIONS_MAX, Citation, of_messages, stretches, to_messages
-from kinference.shapes.ir import Block, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
+from kinference.shapes.code_execution import joined
+from kinference.shapes.ir import Block, Executed, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps, object_text
 from kinference.shapes.openai_chat.answer import count_in, text_in
 from kinference.shapes.seals import own_or_sealed
@@ -49,11 +51,11 @@ def parse_answer(body: Json) -> Answer:
     """Read an answer; what is not as it should be is passed over."""
     content = body.get("content")
     given = [block for block in (content if isinstance(content, list) else ()) if isinstance(block, dict)]
-    blocks = (_read(block) for block in given)
+    blocks = joined(read for block in given for read in _read(block))
     return Answer(
         text_in(body, "id"),
         text_in(body, "model"),
-        (*(block for block in blocks if block is not None), *declined(body.get("stop_details"))),
+        (*blocks, *declined(body.get("stop_details"))),
         finish_of(body.get("stop_reason")),
         text_in(body, "stop_sequence"),
         counts_of(body.get("usage")),
@@ -75,23 +77,24 @@ def _cited(blocks: Iterable[Json]) -> Iterator[Citation]:
             yield from of_messages(block.get("citations"), before, said)
 
 
-def _read(block: Json) -> Block | None:
+def _read(block: Json) -> Iterator[Block]:
     match block.get("type"):
         case "text":
-            return Text(text_in(block, "text")) if block.get("text") else None
+            if text := text_in(block, "text"):
+                yield Text(text)
         case "thinking":
             signature = text_in(block, "signature")
             issuer = Api.ANTHROPIC_MESSAGES if signature else None
-            return Reasoning(text_in(block, "thinking"), signature, issuer)
+            yield Reasoning(text_in(block, "thinking"), signature, issuer)
         case "redacted_thinking":
-            return Sealed(text_in(block, "data"), Api.ANTHROPIC_MESSAGES)
+            yield Sealed(text_in(block, "data"), Api.ANTHROPIC_MESSAGES)
         case "tool_use":
             arguments = dumps(block.get("input") or {}).decode()
-            return ToolCall(text_in(block, "id"), text_in(block, "name"), arguments)
+            yield ToolCall(text_in(block, "id"), text_in(block, "name"), arguments)
         case str(kind):
-            return Unread(kind)
-        case _:
-            return None
+            ran = code_execution.of_messages(block)
+            yield Unread(kind) if ran is None else ran
+            yield from code_execution.held_of(block) if ran is not None else ()
 
 
 def counts_of(usage: object) -> Counts:
@@ -117,9 +120,10 @@ def counts_of(usage: object) -> Counts:
 def emit_answer(answer: Answer, frame: Frame) -> Json:
     """The body."""
     finish = answer.finish
-    content = list(_written(answer, is_cut=finish is Finish.LENGTH))
+    answer_id = message_id(answer.id, frame)
+    content = list(_written(answer, answer_id, is_cut=finish is Finish.LENGTH))
     return {
-        "id": message_id(answer.id, frame),
+        "id": answer_id,
         "type": "message",
         "role": "assistant",
         "model": answer.model,
@@ -136,9 +140,9 @@ def message_id(upstream: str, frame: Frame) -> str:
     return upstream if upstream.startswith("msg_") else f"msg_{upstream}"
 
 
-def _written(answer: Answer, *, is_cut: bool) -> Iterator[Json]:
+def _written(answer: Answer, answer_id: str, *, is_cut: bool) -> Iterator[Json]:
     said = 0
-    for block in answer.blocks:
+    for at, block in enumerate(answer.blocks):
         match block:
             case Reasoning():
                 signature = own_or_sealed(block, Api.ANTHROPIC_MESSAGES)
@@ -152,6 +156,8 @@ def _written(answer: Answer, *, is_cut: bool) -> Iterator[Json]:
                 said += len(block.text)
             case Text() | Refusal():
                 yield {"type": "text", "text": block.text}
+            case Executed():
+                yield from code_execution.to_messages(block, f"{answer_id}_{at}")
             case ToolCall():
                 text = object_text(block.arguments)
                 if text is None and is_cut:

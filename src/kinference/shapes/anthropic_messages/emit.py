@@ -7,6 +7,7 @@ import msgspec
 
 from kinference.shapes.alternate import alternating
 from kinference.shapes.claude import budget, effort_of, is_adaptive
+from kinference.shapes.code_execution import MESSAGES_NAME, MESSAGES_TYPE
 from kinference.shapes.ir import (
     Block,
     CacheMark,
@@ -75,19 +76,21 @@ def _numbers(request: Request) -> Json:
 
 def _tool_settings(request: Request, turns: Sequence[Turn]) -> Json:
     tools = _offered(request.tools, request.tool_choice.offered if request.tool_choice else ())
-    searches = [] if request.web_search is None else [to_messages(request.web_search)]
+    providers = [] if request.web_search is None else [to_messages(request.web_search)]
+    if request.runs_code:
+        providers.append({"type": MESSAGES_TYPE, "name": MESSAGES_NAME})
     choice: Json | None = None
     if not tools:
         if not kinds_of(turns) & {ToolCall, ToolResult}:
-            return {"tools": searches} if searches else {}
-        return {"tools": [_NO_TOOL, *searches]} | ({} if searches else {"tool_choice": {"type": "none"}})
+            return {"tools": providers} if providers else {}
+        return {"tools": [_NO_TOOL, *providers]} | ({} if providers else {"tool_choice": {"type": "none"}})
     if request.tool_choice is not None:
         mode, names = request.tool_choice.mode, request.tool_choice.names
         is_one = bool(names) and not request.tool_choice.offered
         choice = {"type": "tool", "name": names[0]} if is_one else {"type": _MODES[mode]}
     if request.parallel_tools is False and (choice is None or choice["type"] != "none"):
         choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
-    return {"tools": [*map(_tool, tools), *searches]} | ({"tool_choice": choice} if choice else {})
+    return {"tools": [*map(_tool, tools), *providers]} | ({"tool_choice": choice} if choice else {})
 
 
 def _offered(tools: Sequence[Tool], names: Sequence[str]) -> Sequence[Tool]:

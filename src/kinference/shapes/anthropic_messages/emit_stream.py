@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kinference.shapes import code_execution
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Cited,
@@ -21,7 +22,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.anthropic_messages.answer import message_id, reason_of, usage_of
 from kinference.shapes.citations import to_messages
-from kinference.shapes.ir import Json, Reasoning, Sealed
+from kinference.shapes.ir import Executed, Json, Reasoning, Sealed
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import noted
 from kinference.shapes.seals import own_or_sealed
@@ -54,6 +55,7 @@ class MessagesStreamEmitter:
         self._kind = ""  # of the open block; "" when none is
         self._blocks = 0
         self._declines = False
+        self._answer_id = ""
 
     def text(self, text: str) -> bytes:
         """The event for one more piece of text."""
@@ -104,6 +106,8 @@ class MessagesStreamEmitter:
             case Sealed():
                 block = {"type": "redacted_thinking", "data": own_or_sealed(piece, Api.ANTHROPIC_MESSAGES)}
                 return self._close() + self._open("redacted_thinking", block) + self._close()
+            case Executed():
+                return self._close() + self._ran(piece)
             case Cited() if self._kind == "text":
                 return self._delta({"type": "citations_delta", "citation": to_messages(piece.citation)})
             case Started():
@@ -118,8 +122,9 @@ class MessagesStreamEmitter:
 
     def _start(self, piece: Started) -> bytes:
         self._counts = self._counts.later(piece.counts)
+        self._answer_id = message_id(piece.id, self._frame)
         message: Json = {
-            "id": message_id(piece.id, self._frame),
+            "id": self._answer_id,
             "type": "message",
             "role": "assistant",
             "model": piece.model,
@@ -129,6 +134,13 @@ class MessagesStreamEmitter:
             "usage": usage_of(self._counts),
         }
         return _event("message_start", {"message": message})
+
+    def _ran(self, ran: Executed) -> bytes:
+        call, result = code_execution.to_messages(ran, f"{self._answer_id}_{self._blocks}")
+        given = dumps(call["input"]).decode()
+        written = self._open("server_tool_use", call | {"input": {}})
+        written += self._delta({"type": "input_json_delta", "partial_json": given}) + self._close()
+        return written + self._open(result["type"], result) + self._close()
 
     def _signed(self, piece: ReasoningEnd) -> bytes:
         """A signature for the client to send back to its issuer."""

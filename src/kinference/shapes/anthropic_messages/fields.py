@@ -19,6 +19,8 @@ _SEARCHED: Final[Mapping[str, Carried]] = {
     "cache_control": _IGNORED,
 }
 
+_RAN: Final[Mapping[str, Carried]] = {"type": Concept.EARLIER_CODE, "cache_control": _IGNORED}
+
 FIELDS: Final[Fields] = {
     "": {
         "model": _MAPPED,
@@ -106,6 +108,14 @@ FIELDS: Final[Fields] = {
     "tool_search": {
         "type": _MAPPED,
         "name": _IGNORED,
+        **dict.fromkeys(("allowed_callers", "cache_control", "defer_loading", "strict"), _IGNORED),
+    },
+    "code_execution_tool_result": {**_RAN, "tool_use_id": _IGNORED, "content": Concept.EARLIER_CODE},
+    "bash_code_execution_tool_result": {**_RAN, "tool_use_id": _IGNORED, "content": Concept.EARLIER_CODE},
+    "text_editor_code_execution_tool_result": {**_RAN, "tool_use_id": _IGNORED, "content": Concept.EARLIER_CODE},
+    "code_execution": {
+        "type": Concept.CODE_EXECUTION,
+        "name": _KEPT,
         **dict.fromkeys(("allowed_callers", "cache_control", "defer_loading", "strict"), _IGNORED),
     },
     "web_search": {

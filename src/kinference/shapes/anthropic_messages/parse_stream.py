@@ -21,9 +21,11 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.anthropic_messages.answer import counts_of, declined, finish_of
 from kinference.shapes.citations import CITATIONS_MAX, of_messages
+from kinference.shapes.code_execution import Joiner, held_of
+from kinference.shapes.code_execution import of_messages as of_messages_run
 from kinference.shapes.failures import failure_of
 from kinference.shapes.ir import Json, Sealed, Unread
-from kinference.shapes.json_text import dumps, loads, plain
+from kinference.shapes.json_text import as_object, dumps, loads, plain
 from kinference.shapes.openai_chat.answer import key_in, text_in
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
@@ -58,6 +60,8 @@ class MessagesStreamParser:
         self._thoughts: dict[int | None, list[str]] = {}  # the signature of each open one
         self._said = 0  # characters of text
         self._cited: dict[int | None, _Cited] = {}  # what each open block of text rests on
+        self._runs: dict[int | None, tuple[Json, list[str]]] = {}  # the input of each open block of the provider's
+        self._joiner = Joiner()
         self.is_complete = False
         self.is_over = False
 
@@ -100,11 +104,15 @@ class MessagesStreamParser:
             case "content_block_stop" if key_in(body, "index") in self._cited:
                 begin, found = self._cited.pop(key_in(body, "index"))
                 yield from map(Cited, of_messages(found, begin, self._said))
+            case "content_block_stop" if key_in(body, "index") in self._runs:
+                block, texts = self._runs.pop(key_in(body, "index"))
+                yield from self._ran(block | {"input": as_object("".join(texts)) or block.get("input")})
             case "message_delta":
                 yield Counted(counts_of(body.get("usage")))
                 delta = _inner(body, "delta")
                 yield from (RefusalPiece(refusal.text) for refusal in declined(delta.get("stop_details")))
                 if delta.get("stop_reason"):
+                    yield from self._joiner.rest()
                     self.is_complete = True
                     yield Finished(finish_of(delta["stop_reason"]), text_in(delta, "stop_sequence"))
             case "message_stop":
@@ -128,8 +136,19 @@ class MessagesStreamParser:
             case "text":
                 self._cited[index] = _Cited(self._said, [])
                 yield from self._text(text_in(block, "text"))
-            case str(kind):
-                yield Unread(kind)
+            case "server_tool_use":
+                self._runs[index] = (block, [])
+            case str():
+                yield from self._ran(block)
+
+    def _ran(self, block: Json) -> Iterator[Piece]:
+        """What only the provider runs: code and what came of it, or what nobody else knows."""
+        ran = of_messages_run(block)
+        if ran is None:
+            yield Unread(text_in(block, "type"))
+        else:
+            yield from self._joiner.feed(ran)
+            yield from held_of(block)
 
     def _delta(self, index: int | None, delta: Json) -> Iterator[Piece]:
         match delta.get("type"):
@@ -139,6 +158,8 @@ class MessagesStreamParser:
                 self._cited[index].found.append(_inner(delta, "citation"))
             case "input_json_delta" if index in self._calls and (text := text_in(delta, "partial_json")):
                 yield ArgumentsPiece(self._calls[index], text)
+            case "input_json_delta" if index in self._runs:
+                self._runs[index][1].append(text_in(delta, "partial_json"))
             case "thinking_delta" if text := text_in(delta, "thinking"):
                 yield ReasoningPiece(text)
             case "signature_delta" if index in self._thoughts:

@@ -14,6 +14,8 @@ from kinference.shapes.anthropic_messages.settings import (
     thinking_of,
     tools_of,
 )
+from kinference.shapes.code_execution import MESSAGES_NAME, is_messages_tool
+from kinference.shapes.code_execution import of_messages as of_messages_run
 from kinference.shapes.extras import extras
 from kinference.shapes.ir import (
     Block,
@@ -60,13 +62,16 @@ def parse_request(body: Json) -> Request:
     output = object_of(body.get("output_config") or {}, "output_config")
     metadata = object_of(body.get("metadata") or {}, "metadata")
     search = of_messages(list_of(body.get("tools"), "tools"), FIELDS)
-    check_choice(search, is_demanded=choice.get("name") == NAME or (choice.get("type") == "any" and not tools))
+    runs_code = any(isinstance(tool, dict) and is_messages_tool(tool) for tool in list_of(body.get("tools"), "tools"))
+    is_demanded = choice.get("name") in (NAME, MESSAGES_NAME) or (choice.get("type") == "any" and not tools)
+    check_choice(is_demanded=is_demanded and (runs_code or search is not None))
     return Request(
         model=string_of(body.get("model"), "model"),
         system=tuple(_system(body.get("system"))),
         turns=tuple(_turns(list_of(body.get("messages"), "messages"))),
         tools=tools,
         web_search=search,
+        runs_code=runs_code,
         tool_choice=choice_of(choice) if tools else None,
         parallel_tools=parallel_of(choice),
         max_tokens=count_of(body.get("max_tokens"), "max_tokens"),
@@ -166,6 +171,8 @@ def _block(block: Json, where: str) -> Block:
             return Searched()
         case "image_url" | "input_audio":
             raise BadBody(f"{where}.type: {CHATS}")
+        case _ if (ran := of_messages_run(block)) is not None:
+            return ran
         case _:
             raise Untranslatable(f"{where}.type: only its own provider knows this kind of block")
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from kinference.shapes.code_execution import is_messages_tool
 from kinference.shapes.ir import (
     CacheMark,
     Effort,
@@ -34,7 +35,7 @@ def _tools(tools: Sequence[object]) -> Iterator[Tool]:
         tool = object_of(value, where)
         if "function" in tool:
             raise BadBody(f"{where}.function: {CHATS}")
-        if is_search(tool) or is_tool_search(tool.get("type")):  # all that could be found is offered at once
+        if is_search(tool) or is_messages_tool(tool) or is_tool_search(tool.get("type")):  # all found ones are offered
             continue
         if tool.get("type") not in (None, "custom") or "input_schema" not in tool:
             raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")

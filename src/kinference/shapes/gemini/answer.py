@@ -5,10 +5,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kinference.shapes import citations
+from kinference.shapes import citations, code_execution
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.gemini.embed import parse_embeddings, parse_predictions
-from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
+from kinference.shapes.ir import Block, Executed, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps, loads, object_text
 from kinference.shapes.logprobs import of_gemini, to_gemini
 from kinference.shapes.made_images import of_gemini as of_gemini_image
@@ -33,7 +33,7 @@ _FINISHES: Final[Mapping[str, Finish]] = {
         Finish.REFUSAL,
     ),
 }
-_OWN: Final = ("inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+_OWN: Final = ("inlineData", "fileData", "toolCall", "toolResponse")
 """What a part may hold that no other API has a form for."""
 _FAILURES: Final = (
     *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"),
@@ -79,7 +79,7 @@ def parse_answer(body: Json) -> Answer:
 
 
 def _read(candidate: Json, answer_id: str) -> Answer:
-    blocks = tuple(blocks_of(candidate, answer_id, 0))
+    blocks = tuple(code_execution.joined(blocks_of(candidate, answer_id, 0)))
     calls = any(isinstance(block, ToolCall) for block in blocks)
     text = "".join(block.text for block in blocks if isinstance(block, Text))
     finish = finish_of(candidate.get("finishReason"), calls=calls)
@@ -121,6 +121,8 @@ def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
             arguments = dumps(call.get("args") or {}).decode()
             yield ToolCall(text_in(call, "id") or call_id(answer_id, calls), text_in(call, "name"), arguments)
             calls += 1
+        elif ran := code_execution.of_gemini(part):
+            yield ran
         elif images := tuple(of_gemini_image(part.get("inlineData"))):
             yield from images
         elif text:
@@ -165,7 +167,7 @@ def emit_answer(answer: Answer, frame: Frame) -> Json:
 
 def _written(answer: Answer, index: int) -> Json:
     whole = (block for block in answer.blocks if not is_cut(block, answer.finish))
-    parts = [part for block in whole if (part := part_of(block))]
+    parts = [part for block in whole for part in parts_of(block)]
     candidate: Json = {"content": {"role": "model", "parts": parts}, "index": index}
     logprobs = logprobs_of(answer.blocks)
     probable = {"logprobsResult": to_gemini(logprobs)} if logprobs else {}
@@ -185,6 +187,14 @@ def response(parts: list[Json], reason: str | None) -> Json:
 def is_cut(block: Block, finish: Finish) -> bool:
     """Whether a call broke off in the middle: nobody could make it."""
     return finish is Finish.LENGTH and isinstance(block, ToolCall) and object_text(block.arguments) is None
+
+
+def parts_of(block: Block) -> Iterator[Json]:
+    """One block as parts."""
+    if isinstance(block, Executed):
+        yield from code_execution.to_gemini(block)
+    elif part := part_of(block):
+        yield part
 
 
 def part_of(block: Block) -> Json | None:

@@ -57,6 +57,8 @@ def emit_request(request: Request) -> Json:
             body["toolConfig"] = {"functionCallingConfig": _choice(request)}
     if request.web_search is not None:
         body["tools"] = [*body.get("tools", ()), {"googleSearch": {}}]
+    if request.runs_code:
+        body["tools"] = [*body.get("tools", ()), {"codeExecution": {}}]
     if config := _config(request):
         body["generationConfig"] = config
     body["contents"] = list(_contents(turns))

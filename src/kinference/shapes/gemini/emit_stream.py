@@ -23,8 +23,8 @@ from kinference.shapes.answers import (
 from kinference.shapes.citations import Citation
 from kinference.shapes.citations import to_gemini as to_gemini_pages
 from kinference.shapes.failures import UNKNOWN
-from kinference.shapes.gemini.answer import is_cut, part_of, reason_of, response, usage_of
-from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
+from kinference.shapes.gemini.answer import is_cut, part_of, parts_of, reason_of, response, usage_of
+from kinference.shapes.ir import Block, Executed, Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import to_gemini
 from kinference.shapes.lost import noted
@@ -71,11 +71,11 @@ class GeminiStreamEmitter:
                 self._declines = self._declines or isinstance(piece, RefusalPiece)
                 return self.text(piece.text)
             case ReasoningEnd() if piece.issuer is not None:
-                return self._thought(Reasoning("", piece.signature, piece.issuer))
+                return self._parts(Reasoning("", piece.signature, piece.issuer))
             case Sealed():
-                return self._thought(piece)
+                return self._parts(piece)
             case ReasoningPiece():
-                return self._thought(Reasoning(piece.text))
+                return self._parts(Reasoning(piece.text))
             case ToolBegun():
                 self._calls[piece.call] = (piece, [])
             case ArgumentsPiece() if piece.call in self._calls:
@@ -85,8 +85,9 @@ class GeminiStreamEmitter:
                 self._head = {"modelVersion": piece.model, "responseId": piece.id or self._frame.id}
                 self._tail = b"," + dumps(self._head)[1:] + b"\r\n\r\n"
             case Shown():
-                part = part_of(piece.image)
-                return self._event(response([part], None)) if part else b""
+                return self._parts(piece.image)
+            case Executed():
+                return self._parts(piece)
             case Cited():
                 self._cited.append(piece.citation)
             case Counted():
@@ -112,9 +113,8 @@ class GeminiStreamEmitter:
         """An error, after which nothing comes."""
         return self._failed(message, UNKNOWN)
 
-    def _thought(self, thought: Reasoning | Sealed) -> bytes:
-        part = part_of(thought)
-        return self._event(response([part], None)) if part else b""
+    def _parts(self, block: Block) -> bytes:
+        return self._event(response(list(parts_of(block)), None))
 
     def _failed(self, message: str, code: int) -> bytes:
         return self._event({"error": {"code": code, "message": message, "status": _STATUSES.get(code, "INTERNAL")}})

@@ -21,9 +21,10 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.citations import CITATIONS_MAX, Citation, of_gemini
+from kinference.shapes.code_execution import Joiner
 from kinference.shapes.failures import failure_of
 from kinference.shapes.gemini.answer import blocks_of, candidate_of, counts_of, finish_of, is_blocked, why_blocked
-from kinference.shapes.ir import Image, Json, Reasoning, Sealed, Text, ToolCall, Unread
+from kinference.shapes.ir import Executed, Image, Json, Reasoning, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.openai_chat.answer import text_in
 from kinference.shapes.scan import BadBody
@@ -73,6 +74,7 @@ class GeminiStreamParser:
         self._calls = 0
         self._said: list[str] = []
         self._cited: dict[Citation, None] = {}
+        self._joiner = Joiner()
         self._finish: Finish | None = None
         self._usage = _NO_USAGE  # of the last piece of text
         self.is_complete = False
@@ -105,7 +107,7 @@ class GeminiStreamParser:
         if self._finish is None:
             return []
         held, self._usage = self.counts(), _NO_USAGE
-        return [*([Counted(held)] if held != Counts() else ()), Finished(self._finish)]
+        return [*self._joiner.rest(), *([Counted(held)] if held != Counts() else ()), Finished(self._finish)]
 
     def _response(self, body: Json) -> Iterator[Piece]:
         if isinstance(body.get("error"), dict):
@@ -127,6 +129,8 @@ class GeminiStreamParser:
                     yield ReasoningPiece(block.text)
                 case Sealed() | Unread():
                     yield block
+                case Executed():
+                    yield from self._joiner.feed(block)
                 case ToolCall():
                     yield ToolBegun(self._calls, block.id, block.name)
                     yield ArgumentsPiece(self._calls, block.arguments)

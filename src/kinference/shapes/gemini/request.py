@@ -7,9 +7,10 @@ from hashlib import blake2b
 from msgspec.structs import replace
 
 from kinference.shapes import media
+from kinference.shapes.code_execution import of_gemini as of_gemini_run
 from kinference.shapes.extras import extras
 from kinference.shapes.gemini.fields import DEFAULTS, FIELDS, camel
-from kinference.shapes.gemini.settings import format_of, search_of, thinking_of, tool_choice_of, tools_of
+from kinference.shapes.gemini.settings import format_of, runs_code, search_of, thinking_of, tool_choice_of, tools_of
 from kinference.shapes.ir import (
     Audio,
     Block,
@@ -52,6 +53,7 @@ def parse_request(body: Json) -> Request:
         turns=tuple(_Contents().turns(body.get("contents"))),
         tools=tools,
         wants_images=wants_images(config.get("responseModalities"), "generationConfig.responseModalities"),
+        runs_code=runs_code(body.get("tools")),
         web_search=search_of(body.get("tools")),
         tool_choice=tool_choice_of(body.get("toolConfig")) if tools else None,
         max_tokens=count_of(config.get("maxOutputTokens"), "generationConfig.maxOutputTokens"),
@@ -156,6 +158,8 @@ class _Contents:
         if part.get("fileData") is not None:
             return _linked(camel(object_of(part["fileData"], where)), where)
         text = part.get("text")
+        if text is None and (ran := of_gemini_run(part)) is not None:
+            return ran
         if text is None:
             for _ in extras(part, FIELDS, "part", {}):
                 raise BadBody(f"{where}: unknown; give text, inlineData, fileData, functionCall or functionResponse")

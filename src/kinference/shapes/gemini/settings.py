@@ -44,6 +44,12 @@ def search_of(value: object) -> WebSearch | None:
     return of_gemini(camel(found) if isinstance(found, dict) else found, FIELDS)
 
 
+def runs_code(value: object) -> bool:
+    """Whether Google may run code."""
+    tools = [value] if isinstance(value, dict) else list_of(value, "tools")
+    return any(camel(tool).get("codeExecution") is not None for tool in tools if isinstance(tool, dict))
+
+
 def _tools(tools: Sequence[object]) -> Iterator[Tool]:
     for at, value in enumerate(tools):
         tool = camel(object_of(value, f"tools[{at}]"))

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from kinference.shapes import made_images
+from kinference.shapes import code_execution, made_images
 from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
 from kinference.shapes.citations import CITATIONS_MAX, Citation, to_responses
 from kinference.shapes.citations import of_openai as of_openai_annotations
-from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
+from kinference.shapes.ir import Block, Executed, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import as_object
 from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import counts_of, text_in
@@ -112,6 +112,10 @@ def read_item(item: Json) -> Iterator[Block]:
             yield ToolCall(call, name, text_in(item, "input"), is_free_form=True)
         case "image_generation_call":
             yield from made_images.of_responses(item)
+        case code_execution.RESPONSES_ITEM:
+            yield code_execution.of_responses(item)
+            for url in code_execution.images_of(item):
+                yield from tuple(made_images.of_url(url)) or (Unread("code_interpreter_call.image"),)
         case "reasoning":
             yield from _read_thought(item)
         case str(kind):
@@ -210,6 +214,8 @@ def _item(block: Block, suffix: str) -> Json | None:
             return message_item(f"msg_{suffix}", [{"type": "refusal", "refusal": block.text}])
         case Image():
             return made_images.to_responses(f"ig_{suffix}", block)
+        case Executed():
+            return code_execution.to_responses(f"ci_{suffix}", block)
         case ToolCall():
             return call_item(f"fc_{suffix}", block)
         case Reasoning() | Sealed():

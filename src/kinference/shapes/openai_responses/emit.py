@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kinference.shapes import media
+from kinference.shapes.code_execution import RESPONSES_OUTPUTS, RESPONSES_TOOL
 from kinference.shapes.ir import (
     Block,
     Effort,
@@ -43,6 +44,8 @@ def emit_request(request: Request) -> Json:
     tools = [_tool(tool) for tool in request.tools]
     if request.web_search is not None:
         tools.append(to_responses(request.web_search))
+    if request.runs_code:
+        tools.append({"type": RESPONSES_TOOL, "container": {"type": "auto"}})
     if request.wants_images:
         tools.append({"type": TOOL})
     if tools:
@@ -117,6 +120,8 @@ def _included(request: Request) -> Iterator[str]:
     """
     if request.logprobs is not None:
         yield LOGPROBS
+    if request.runs_code:
+        yield RESPONSES_OUTPUTS
     thinks = reasons(request.model) if request.thinking is None else request.thinking.effort is not Effort.NONE
     if thinks:
         yield _THOUGHTS

@@ -18,11 +18,19 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.ir import Json, Reasoning, Sealed, ToolCall
+from kinference.shapes.ir import Executed, Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import noted
 from kinference.shapes.openai_responses.answer import cut, ended, envelope, response_id_of, usage_of
-from kinference.shapes.openai_responses.items import CallItem, ImageItem, Item, ReasoningItem, RefusalItem, TextItem
+from kinference.shapes.openai_responses.items import (
+    CallItem,
+    CodeItem,
+    ImageItem,
+    Item,
+    ReasoningItem,
+    RefusalItem,
+    TextItem,
+)
 from kinference.shapes.sequence import Sequencer
 from kinference.shapes.sse import comment
 
@@ -101,6 +109,8 @@ class ResponsesStreamEmitter:
                 return self._close() + self._opened(ReasoningItem(self._suffix())) + self._sealed(piece)
             case Shown():
                 return self._close() + self._opened(ImageItem(self._suffix(), piece.image)) + self._close()
+            case Executed():
+                return self._close() + self._opened(CodeItem(self._suffix(), piece)) + self._close()
             case Cited() if type(self._open) is TextItem:
                 return self._events_of(self._open.cited(piece.citation, self._said))
             case Started():

@@ -98,6 +98,19 @@ FIELDS: Final[Fields] = {
         **dict.fromkeys(("input_fidelity", "input_image_mask", "model", "moderation"), _DROPPED),
         **dict.fromkeys(("output_compression", "output_format", "partial_images", "quality", "size", "svg"), _DROPPED),
     },
+    "code_interpreter_call": {
+        **_ITEM,
+        "code": Concept.EARLIER_CODE,
+        "outputs": Concept.EARLIER_CODE,
+        "container_id": _IGNORED,
+    },
+    "code_interpreter": {"type": Concept.CODE_EXECUTION, "container": _MAPPED, "allowed_callers": _IGNORED},
+    "code_interpreter.container": {
+        "type": _KEPT,
+        "file_ids": _REFUSED,
+        "memory_limit": _DROPPED,
+        "network_policy": _DROPPED,
+    },
     "web_search": {
         "type": Concept.WEB_SEARCH,
         "filters": Concept.WEB_SEARCH,

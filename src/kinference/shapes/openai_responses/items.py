@@ -6,7 +6,8 @@ from typing import Final, Protocol, TypeAlias
 from msgspec.structs import replace
 
 from kinference.shapes.citations import Citation, to_responses
-from kinference.shapes.ir import Image, Json, Reasoning, Sealed, ToolCall
+from kinference.shapes.code_execution import to_responses as to_responses_run
+from kinference.shapes.ir import Executed, Image, Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import Logprobs
 from kinference.shapes.made_images import to_responses as to_responses_image
@@ -166,6 +167,35 @@ class ImageItem:
 
     def whole(self) -> Json:
         return to_responses_image(self._id, self._image)
+
+
+class CodeItem:
+    """Code that was run."""
+
+    def __init__(self, suffix: str, ran: Executed) -> None:
+        self._id = f"ci_{suffix}"
+        self._ran = ran
+
+    def begun(self) -> Events:
+        return [
+            (_ADDED, {"item": to_responses_run(self._id, Executed(), "in_progress")}),
+            ("response.code_interpreter_call.in_progress", {"item_id": self._id}),
+        ]
+
+    def grown(self, text: str) -> Events:  # noqa: ARG002 - it comes whole
+        return []
+
+    def done(self) -> Events:
+        return [
+            ("response.code_interpreter_call_code.delta", {"item_id": self._id, "delta": self._ran.code}),
+            ("response.code_interpreter_call_code.done", {"item_id": self._id, "code": self._ran.code}),
+            ("response.code_interpreter_call.interpreting", {"item_id": self._id}),
+            ("response.code_interpreter_call.completed", {"item_id": self._id}),
+            (_DONE, {"item": self.whole()}),
+        ]
+
+    def whole(self) -> Json:
+        return to_responses_run(self._id, self._ran)
 
 
 class ReasoningItem:

@@ -23,13 +23,14 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.citations import CITATIONS_MAX
 from kinference.shapes.citations import of_openai as of_openai_annotations
+from kinference.shapes.code_execution import RESPONSES_ITEM
 from kinference.shapes.failures import failure_of
-from kinference.shapes.ir import Json, Sealed, Unread
+from kinference.shapes.ir import Executed, Image, Json, Sealed, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.logprobs import Logprobs, of_openai
 from kinference.shapes.made_images import CALL, of_responses
 from kinference.shapes.openai_chat.answer import counts_of, key_in, text_in
-from kinference.shapes.openai_responses.answer import BETWEEN_PARTS, finish_of
+from kinference.shapes.openai_responses.answer import BETWEEN_PARTS, finish_of, read_item
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
 from kinference.vocabulary import Api
@@ -184,6 +185,12 @@ class ResponsesStreamParser:
                 for at, part in enumerate(_parts(item, place)):
                     yield from self._whole(_Part(index, name, at), text_in(part, "text"))
             yield from self._sealed(index, text_in(item, "encrypted_content"))
+        elif kind == RESPONSES_ITEM:
+            for block in read_item(item):
+                if isinstance(block, Executed | Unread):
+                    yield block
+                elif isinstance(block, Image):
+                    yield Shown(block)
         elif isinstance(kind, str):
             yield Unread(kind)
 

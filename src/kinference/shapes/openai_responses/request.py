@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from kinference.shapes import media
+from kinference.shapes.code_execution import RESPONSES_TOOL, is_responses_tool
+from kinference.shapes.code_execution import of_responses as of_responses_run
 from kinference.shapes.extras import extras
 from kinference.shapes.ir import (
     Block,
@@ -57,14 +59,20 @@ def parse_request(body: Json) -> Request:
     offered = (*tools_of(body.get("tools")), *loaded_tools(body.get("input")))
     tools = tuple({tool.name: tool for tool in offered}.values())
     search = of_responses(list_of(body.get("tools"), "tools"), FIELDS)
-    check_choice(search, is_demanded=body.get("tool_choice") == "required" and not tools)
-    makers = [tool for tool in list_of(body.get("tools"), "tools") if is_maker(tool)]
-    details = [name for tool in makers if isinstance(tool, dict) for name in extras(tool, FIELDS, TOOL, {})]
+    given = [tool for tool in list_of(body.get("tools"), "tools") if isinstance(tool, dict)]
+    makers, runners = [*filter(is_maker, given)], [*filter(is_responses_tool, given)]
+    is_demanded = body.get("tool_choice") == "required" and not tools
+    check_choice(is_demanded=is_demanded and (search is not None or bool(runners)))
+    details = [name for tool in makers for name in extras(tool, FIELDS, TOOL, {})]
+    for tool in runners:
+        container = object_of(tool.get("container") or {}, "tools.container")
+        details += extras(container, FIELDS, f"{RESPONSES_TOOL}.container", {})
     return Request(
         model=string_of(body.get("model"), "model"),
         system=(*((Text(instructions),) if instructions else ()), *said),
         turns=tuple(turns[leading:]),
         tools=tools,
+        runs_code=bool(runners),
         wants_images=bool(makers),
         web_search=search,
         tool_choice=tool_choice_of(body.get("tool_choice")) if tools else None,
@@ -139,6 +147,8 @@ def _turn(item: Json, where: str) -> Turn:
             return Turn(Role.USER, (ToolResult(call, (Text(f"Tools found: {names or 'none'}"),)),))
         case "image_generation_call" if item.get("result"):
             return Turn(Role.ASSISTANT, (made(string_of(item["result"], f"{where}.result")),))
+        case "code_interpreter_call":
+            return Turn(Role.ASSISTANT, (of_responses_run(item),))
         case "web_search_call":
             return Turn(Role.ASSISTANT, (Searched(),))
         case "reasoning":

@@ -47,10 +47,17 @@ def _tools(tools: Sequence[object], place: str) -> Iterator[Tool]:
                 yield replace(_tool({"name": SEARCH, **tool}, where), is_search=True)
             case "tool_search":
                 pass  # all that could be found is offered at once
+            case "code_interpreter":
+                _check_container(tool.get("container"), where)
             case _ if is_search(tool) or is_maker(tool):
                 pass
             case _:
                 raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
+
+
+def _check_container(container: object, where: str) -> None:
+    if isinstance(container, str) or (isinstance(container, dict) and container.get("file_ids")):
+        raise Untranslatable(f"{where}.container: only its own provider holds it")
 
 
 def _within(tools: Iterable[Tool], namespace: str, about: str) -> Iterator[Tool]:

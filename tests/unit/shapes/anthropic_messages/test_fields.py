@@ -27,6 +27,15 @@ TYPES: dict[str, list[Any]] = {
     "tool_reference": [sdk.ToolReferenceBlockParam],
     "tool_search_tool_result": [sdk.ToolSearchToolResultBlockParam],
     "tool_search": [sdk.ToolSearchToolBm25_20251119Param, sdk.ToolSearchToolRegex20251119Param],
+    "code_execution_tool_result": [sdk.CodeExecutionToolResultBlockParam],
+    "bash_code_execution_tool_result": [sdk.BashCodeExecutionToolResultBlockParam],
+    "text_editor_code_execution_tool_result": [sdk.TextEditorCodeExecutionToolResultBlockParam],
+    "code_execution": [
+        sdk.CodeExecutionTool20250522Param,
+        sdk.CodeExecutionTool20250825Param,
+        sdk.CodeExecutionTool20260120Param,
+        sdk.CodeExecutionTool20260521Param,
+    ],
     "web_search": [
         sdk.WebSearchTool20250305Param,
         sdk.WebSearchTool20260209Param,

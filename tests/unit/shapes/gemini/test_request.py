@@ -142,8 +142,8 @@ def test_what_cannot_be_read_is_named_by_its_place(contents: list[object]) -> No
 
 
 def test_what_only_google_could_run_goes_nowhere_else() -> None:
-    with pytest.raises(Untranslatable, match="executableCode"):
-        blocks({"executableCode": {"code": "x"}})
+    with pytest.raises(Untranslatable, match="toolCall"):
+        blocks({"toolCall": {"toolType": "GOOGLE_MAPS"}})
 
 
 def test_one_content_and_bare_strings_are_contents() -> None:
@@ -189,7 +189,7 @@ def test_a_video_goes_nowhere_else(part: object) -> None:
         blocks(part)
 
 
-@pytest.mark.parametrize("name", ["googleMaps", "google_maps", "urlContext", "codeExecution"])
+@pytest.mark.parametrize("name", ["googleMaps", "google_maps", "urlContext", "fileSearch"])
 def test_a_tool_that_only_google_runs_is_asked_for_by_an_empty_object(name: str) -> None:
     with pytest.raises(Untranslatable, match="tools"):
         parse(HI, tools=[{name: {}}])

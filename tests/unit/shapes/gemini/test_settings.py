@@ -17,8 +17,8 @@ def test_tools() -> None:
         Tool("f", "d", {"type": "object", "properties": {"type": {"type": "string"}}}),
         Tool("g", "", {"type": "object"}),
     )
-    with pytest.raises(Untranslatable, match="codeExecution"):
-        tools_of([{"codeExecution": {"x": 1}}])
+    with pytest.raises(Untranslatable, match="fileSearch"):
+        tools_of([{"fileSearch": {"x": 1}}])
     with pytest.raises(BadBody, match="name"):
         tools_of([{"functionDeclarations": [{}]}])
 

@@ -13,7 +13,11 @@ from openai.types.responses.response_input_item_param import (
     Message,
     ToolSearchCall,
 )
-from openai.types.responses.tool_param import ImageGeneration
+from openai.types.responses.tool_param import (
+    CodeInterpreter,
+    CodeInterpreterContainerCodeInterpreterToolAuto,
+    ImageGeneration,
+)
 from openai.types.shared_params.reasoning import Reasoning
 
 from kinference.shapes.lost import Untranslatable
@@ -40,6 +44,9 @@ TYPES: dict[str, list[Any]] = {
     "tool_search_call": [ToolSearchCall],
     "tool_search_output": [sdk.ResponseToolSearchOutputItemParamParam],
     "additional_tools": [AdditionalTools],
+    "code_interpreter_call": [sdk.ResponseCodeInterpreterToolCallParam],
+    "code_interpreter": [CodeInterpreter],
+    "code_interpreter.container": [CodeInterpreterContainerCodeInterpreterToolAuto],
     "custom": [sdk.CustomToolParam],
     "web_search_call": [sdk.ResponseFunctionWebSearchParam],
     "image_generation_call": [ImageGenerationCall],

@@ -24,7 +24,7 @@ def test_tools() -> None:
         Tool("g"),
     )
     with pytest.raises(Untranslatable, match=r"tools\[0\].type"):
-        tools_of([{"type": "code_interpreter"}])
+        tools_of([{"type": "file_search"}])
     with pytest.raises(BadBody, match=r"tools\[0\].name"):
         tools_of([{"type": "function"}])
 
