@@ -325,11 +325,12 @@ def _ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
 
 
 def _has_room(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) -> bool:
-    """Whether it can begin with one more prompt within so much time. A few may always be there while it is a guess
-    that they would wait for each other: only so it is learned whether they do.
+    """Whether it can begin with one more prompt within so much time. A few may be at an engine that tells nothing of
+    itself while it is a guess that they would wait for each other: only so it is learned whether they do.
     """
     typical = rates.typical
-    if within_ms and typical.samples > 0 and typical.in_line < TRIED and load.prefilling < TRIED and not load.waiting:
+    is_guess = typical.samples > 0 and typical.in_line < TRIED
+    if is_guess and within_ms and not load.is_told and load.prefilling < TRIED:
         return True
     return _ready_ms(load, rates, now) <= within_ms * load.headway
 

@@ -51,6 +51,8 @@ class Load:
     foreign_tokens: float = 0.0
     """Prompt tokens that wait there beyond our own."""
     foreign_requests: float = 0.0
+    is_told: bool = False
+    """Its engine tells what is there: a scrape has come."""
     seen_at: Seconds = 0.0
     waiting: int = 0
     kv_usage_ratio: float = 0.0
@@ -154,7 +156,7 @@ class Load:
 
     def observe(self, seen: Observation, typical_tokens: float) -> None:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""
-        self.waiting, self.kv_usage_ratio = seen.waiting, seen.kv_usage_ratio or 0.0
+        self.is_told, self.waiting, self.kv_usage_ratio = True, seen.waiting, seen.kv_usage_ratio or 0.0
         self.seen_at = min(seen.seen_at, self._frozen_at(seen))
         if seen.waiting or seen.running:
             self.idle_scrapes, self.is_disproved = 0, False

@@ -481,6 +481,16 @@ def test_an_engine_that_is_as_slow_as_was_guessed_gets_no_more_than_it_can_start
     assert set(rounds[3:]) == {1}
 
 
+def test_an_engine_that_tells_of_itself_gets_no_more_than_it_can_start_from_the_first_report_on() -> None:
+    world = World(is_cold=True)
+    world.fleet.observe(POOL, Address("h0:1"), Observation(0.0, waiting=0, running=0))
+    first = world.go(chat("a"))
+    for number in range(3):
+        world.hold(chat(str(number)))
+    world.end(first, 1.0)
+    assert len(world.released(1.0)) == 1
+
+
 def test_an_engine_that_comes_back_gets_no_flood_for_the_time_in_which_nobody_reported() -> None:
     world = World()
     world.go(chat("a"))  # whose caller is never heard of again
