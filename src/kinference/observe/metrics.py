@@ -267,7 +267,7 @@ class Metrics(Collector):
         many there was no place for.
         """
         for series in self._gauges[metric].values():
-            series.value = 0
+            series.value = 0.0
         for value in values:
             self._series(metric, (value,)).value += 1
 
