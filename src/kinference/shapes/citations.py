@@ -8,16 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, pairwise
 from typing import Any, Final, TypeAlias
 
-import msgspec
-
 from kinference.shapes.ir import Json
 from kinference.shapes.seals import MARK
+from kinference.structs import Frozen
 
 CITATIONS_MAX: Final = 256
 """Of one answer; more are not carried."""
 
 
-class Citation(msgspec.Struct, frozen=True):
+class Citation(Frozen, frozen=True):
     """`quote` is what the page says, where it was told."""
 
     url: str

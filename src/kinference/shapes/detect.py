@@ -9,17 +9,30 @@ from urllib.parse import unquote
 
 import msgspec
 
-from kinference.shapes.fields import ABSENT, Body, Members, given, present, string, struct
+from kinference.shapes.fields import (
+    ABSENT,
+    Body,
+    Conversation,
+    Members,
+    Metadata,
+    Streaming,
+    StreamOptions,
+    given,
+    present,
+    string,
+    struct,
+)
 from kinference.shapes.needs import needs_of
 from kinference.shapes.payloads import digested
 from kinference.shapes.scan import BadBody, check_depth, check_utf8, decode, has
+from kinference.structs import Frozen
 from kinference.vocabulary import Api, Need, StreamUsage
 
 MODEL_CHARS_MAX: Final = 512
 SESSION_CHARS_MAX: Final = 512
 
 
-class Parsed(msgspec.Struct, frozen=True):
+class Parsed(Frozen, frozen=True):
     """A request body as routing sees it; the fields mean what they mean in `core.request.Request`."""
 
     api: Api
@@ -39,26 +52,8 @@ class Parsed(msgspec.Struct, frozen=True):
     """The salt is the client's own, in its body; else it has to be put there."""
 
 
-class _StreamOptions(msgspec.Struct):
-    include_usage: bool | None = None
-
-
-class _Streaming(msgspec.Struct):
-    stream: bool | None = None
-    stream_options: msgspec.Raw = ABSENT
-
-
-class _Metadata(msgspec.Struct):
-    session_id: msgspec.Raw = ABSENT
-    user_id: msgspec.Raw = ABSENT
-
-
-class _Conversation(msgspec.Struct):
-    id: str = ""
-
-
 _BODY = msgspec.json.Decoder(Body)
-_STREAMING = msgspec.json.Decoder(_Streaming)
+_STREAMING = msgspec.json.Decoder(Streaming)
 
 # Chat before completions: one path ends in the other.
 _PATHS: Final = (
@@ -268,18 +263,18 @@ def _usage(api: Api, streams: bool, options: msgspec.Raw) -> StreamUsage:
         return StreamUsage.SETTLED
     if options is ABSENT:
         return StreamUsage.NOT_ASKED
-    return StreamUsage.SETTLED if struct(_StreamOptions, options).include_usage else StreamUsage.REFUSED
+    return StreamUsage.SETTLED if struct(StreamOptions, options).include_usage else StreamUsage.REFUSED
 
 
 def _session(fields: Body) -> str:
     """The most specific of what ties a client's turns together."""
     if _TYING.are_absent(fields):
         return ""
-    metadata = struct(_Metadata, fields.metadata)
+    metadata = struct(Metadata, fields.metadata)
     return (
         string(fields.prompt_cache_key)
         or string(fields.conversation)
-        or struct(_Conversation, fields.conversation).id
+        or struct(Conversation, fields.conversation).id
         or string(fields.previous_response_id)
         or string(metadata.session_id)
         or string(metadata.user_id)

@@ -71,6 +71,40 @@ class Body(msgspec.Struct):
     dimensions: msgspec.Raw = ABSENT
 
 
+class StreamOptions(msgspec.Struct):
+    include_usage: bool | None = None
+
+
+class Streaming(msgspec.Struct):
+    """What a body says of its stream."""
+
+    stream: bool | None = None
+    stream_options: msgspec.Raw = ABSENT
+
+
+class Metadata(msgspec.Struct):
+    session_id: msgspec.Raw = ABSENT
+    user_id: msgspec.Raw = ABSENT
+
+
+class Conversation(msgspec.Struct):
+    id: str = ""
+
+
+class TextSettings(msgspec.Struct):
+    format: msgspec.Raw = ABSENT
+
+
+class GenerationConfig(msgspec.Struct, rename="camel"):
+    """What Gemini's has that is a need."""
+
+    candidate_count: msgspec.Raw = ABSENT
+    response_logprobs: msgspec.Raw = ABSENT
+    response_mime_type: msgspec.Raw = ABSENT
+    response_schema: msgspec.Raw = ABSENT
+    response_json_schema: msgspec.Raw = ABSENT
+
+
 class Members:
     """Some members of a body, which are most often absent together: asking for all of them at once costs what asking
     for one does.

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from kinference.shapes.fields import ABSENT, Body, Members, given, struct
+from kinference.shapes.fields import Body, GenerationConfig, Members, TextSettings, given, struct
 from kinference.vocabulary import Api, Need
 
 # Inside a JSON string the quotes would be escaped, so these match structure and never text.
@@ -27,10 +27,6 @@ _FORMAT_TYPE = re.compile(rb'"type"\s*:\s*"(?!text")')
 
 
 _NONE: Final[frozenset[Need]] = frozenset()
-
-
-class _Text(msgspec.Struct):
-    format: msgspec.Raw = ABSENT
 
 
 def needs_of(api: Api, fields: Body, conversation: bytes) -> frozenset[Need]:
@@ -63,16 +59,8 @@ def _asked(api: Api, fields: Body) -> Iterator[Need]:
         yield from _openais(fields)
 
 
-class _GenerationConfig(msgspec.Struct, rename="camel"):
-    candidate_count: msgspec.Raw = ABSENT
-    response_logprobs: msgspec.Raw = ABSENT
-    response_mime_type: msgspec.Raw = ABSENT
-    response_schema: msgspec.Raw = ABSENT
-    response_json_schema: msgspec.Raw = ABSENT
-
-
 def _geminis(fields: Body, conversation: bytes) -> Iterator[Need]:
-    config = struct(_GenerationConfig, fields.generationConfig)
+    config = struct(GenerationConfig, fields.generationConfig)
     if _is_several(config.candidate_count):
         yield Need.SEVERAL_ANSWERS
     if given(config.response_logprobs):
@@ -121,7 +109,7 @@ def _wants_structure(fields: Body) -> bool:
     if any(map(given, guided)):
         return True
     settings = (fields.text, fields.output_config)
-    return any(_names_a_format(struct(_Text, value).format) for value in settings if given(value))
+    return any(_names_a_format(struct(TextSettings, value).format) for value in settings if given(value))
 
 
 def _names_a_format(value: msgspec.Raw) -> bool:
