@@ -125,9 +125,10 @@ def _search(request: Request, fields: Fields, target: Api) -> tuple[Request, lis
     """A search as the target makes one: which sites it is of is no detail, how it goes about it is. Agents offer one of
     what OpenAI has stored with every request, and do without it elsewhere.
     """
-    search, name = request.web_search, name_of(Concept.WEB_SEARCH, fields)
+    search = request.web_search
     if search is None:
         return request, []
+    name = name_of(Concept.WEB_SEARCH, fields)
     if search.is_cached:
         return replace(request, web_search=None), [Lost("dropped", "web_search.external_web_access")]
     if target is Api.OPENAI_CHAT and (request.is_plain_chat or "search" not in request.model):
@@ -166,7 +167,10 @@ def _json(request: Request, fields: Fields, target: Api) -> tuple[Request, list[
 
 def _effort(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     """An effort that the model takes, whether it is OpenAI's or of whoever speaks its API."""
-    thinking, name = request.thinking, name_of(Concept.THINKING, fields)
+    thinking = request.thinking
+    if thinking is None and (target is not Api.OPENAI_CHAT or not request.tools):
+        return request, []
+    name = name_of(Concept.THINKING, fields)
     if thinking is not None and target is Api.BEDROCK_CONVERSE and "claude" not in request.model:
         return replace(request, thinking=None), [Lost("dropped", name)]  # each maker has fields of its own for it
     if target is Api.OPENAI_CHAT and request.tools and reasoners.has_to_stop(request.model, thinking):
