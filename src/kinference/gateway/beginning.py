@@ -2,6 +2,7 @@
 compressed though nobody asked for that. `opening` waits for it.
 """
 
+import re
 import zlib
 from collections import deque
 from typing import Any, Final
@@ -15,6 +16,8 @@ _GZIP_MARK: Final = b"\x1f"
 """Begins what gzip makes, and no text."""
 _GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
 _PIECE_MAX: Final = 1024 * 1024
+_JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:[{\[]|\Z)")
+"""How an answer in one piece begins, which some pad with blanks until they have it."""
 _CODINGS: Final = (b"gzip", b"x-gzip", b"deflate")
 
 
@@ -39,6 +42,11 @@ class Beginning:
     def is_over(self) -> bool:
         """Whether what comes now is passed on as it comes."""
         return not self._is_first and self._inflater is None
+
+    def could_be_json(self) -> bool:
+        """Whether what is held begins like JSON: a page of some proxy's does not, whatever its status says."""
+        is_readable = self._is_plain or self._inflater is not None
+        return not is_readable or not self.held or _JSON.match(self.held[0]) is not None
 
     def hold(self, chunk: bytes) -> list[bytes]:
         """Some of it has come. Returns it in the plain. Raises UpstreamCut."""

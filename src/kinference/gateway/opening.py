@@ -86,11 +86,15 @@ class Opening(UpstreamAnswer):
             await self._answer.close()
 
     async def begin(self) -> None:
-        """Wait for the first chunk of an answer in one piece. Raises as `chunks` does, and UpstreamCut without any."""
+        """Wait for the first chunk of an answer in one piece. Raises as `chunks` does, and UpstreamCut without any or
+        where it is of no JSON, which no client of any API could read.
+        """
         chunk = await self._next()
         if chunk is None:
             raise UpstreamCut("the destination answered with nothing")
         self._hold(chunk)
+        if not self._beginning.could_be_json():
+            raise UpstreamCut("the destination answered with something that is not JSON")
 
     async def first_event(self, api: Api, patience: Seconds) -> Event | None:
         """The first event of a stream; None when none has come after so long, whatever else has, or too much has before

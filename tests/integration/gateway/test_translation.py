@@ -236,6 +236,16 @@ async def test_the_same_api_goes_through_untouched(gateway: MakeGateway) -> None
         assert answer.field("x-kinference-warnings") == []
 
 
+async def test_a_page_in_place_of_an_answer_is_an_error_in_the_clients_dialect(gateway: MakeGateway) -> None:
+    """Whatever its status: no client could read it, and another destination may do better."""
+    for api, path, body in ((CHAT, "/v1/chat/completions", CHAT_BODY), (MESSAGES, "/v1/messages", MESSAGES_BODY)):
+        async with scripted(gateway, api, json_answer(b"<html>Sign in</html>")) as (rig, _):
+            answer = await rig.ask(path, body)
+        assert answer.status == 502
+        assert "Sign in" not in answer.body.decode()
+        assert json.loads(answer.body)["error"]["message"]
+
+
 async def test_an_error_is_told_in_the_clients_dialect(gateway: MakeGateway) -> None:
     error = json.dumps({"error": {"message": "too long", "type": "invalid_request_error"}}).encode()
     async with scripted(gateway, CHAT, json_answer(error, "400 Bad Request")) as (rig, upstream):

@@ -46,3 +46,16 @@ def test_a_coding_that_cannot_be_read_is_a_broken_answer() -> None:
         Beginning((*JSON, (b"content-encoding", b"br")), is_read=True)
     with pytest.raises(UpstreamCut, match="cannot be read"):
         Beginning(GZIPPED, is_read=True).hold(b"\x1fno gzip at all")
+
+
+def test_a_page_is_told_from_json_by_how_it_begins() -> None:
+    def begun(chunk: bytes, *head: tuple[bytes, bytes]) -> Beginning:
+        beginning = Beginning(head, is_read=False)
+        beginning.hold(chunk)
+        return beginning
+
+    assert begun(b" {}").could_be_json()
+    assert begun(gzip.compress(b"{}")).could_be_json()
+    assert begun(b"<p>", (b"content-encoding", b"br")).could_be_json()
+    assert not begun(b"<p>").could_be_json()
+    assert not begun(gzip.compress(b"<p>")).could_be_json()

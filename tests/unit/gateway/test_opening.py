@@ -74,6 +74,27 @@ async def test_an_answer_of_nothing_is_none() -> None:
         await Opening(FakeAnswer(200, JSON, ()), is_read=False).begin()
 
 
+@pytest.mark.parametrize("body", [b"<!DOCTYPE html><html>", b"  <html>", b"OK", b'"text"', b"data: {}\n\n", b": hi\n"])
+@pytest.mark.parametrize("kind", [b"text/html", b"application/json"])
+async def test_an_answer_that_is_no_json_is_none(body: bytes, kind: bytes) -> None:
+    with pytest.raises(UpstreamCut, match="not JSON"):
+        await Opening(FakeAnswer(200, ((b"content-type", kind),), (body,)), is_read=False).begin()
+
+
+@pytest.mark.parametrize("body", [b"{}", b" \r\n\t[1]", b"\xef\xbb\xbf{}", b" \n", b"\n" * 9 + b"{"])
+async def test_an_answer_that_could_be_json_goes_through_as_it_is(body: bytes) -> None:
+    opening = Opening(FakeAnswer(200, JSON, (body, b"{}")), is_read=False)
+    await opening.begin()
+    assert await rest_of(opening) == body + b"{}"
+
+
+async def test_an_answer_in_a_coding_that_its_client_undoes_is_not_looked_into() -> None:
+    head = (*JSON, (b"content-encoding", b"br"))
+    opening = Opening(FakeAnswer(200, head, (b"\x8b\x00",)), is_read=False)
+    await opening.begin()
+    assert await rest_of(opening) == b"\x8b\x00"
+
+
 async def test_closing_ends_the_wait() -> None:
     answer = SlowAnswer()
     opening = Opening(answer, is_read=False)
