@@ -195,6 +195,30 @@ async def test_a_pull_that_is_cut_leaves_nothing_for_the_collector_which_may_be_
         gc.enable()
 
 
+@pytest.mark.parametrize("is_reset", [True, False], ids=["stream reset", "connection lost"])
+async def test_a_pull_whose_caller_goes_away_leaves_nothing_for_the_collector_either(is_reset: bool) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        async with served(ROOMY) as server, open_channel(server.target) as channel:
+            client = Client(channel, server.target, Issued())
+            async with raw_connection(server.target, window=100) as connection:
+                picked = await client.push_and_pick(LONG_BODY)
+                stream = connection.call("PullBody")
+                connection.send(stream, framed(encode({1: picked.response_id})), end=True)
+                answer = connection.answer(stream)
+                await connection.read_until(partial(bool, answer.data), 5.0)
+                if is_reset:
+                    connection.reset(stream)
+                    await server.wait_until(lambda: server.desk._tickets.pulls == 0)
+            await server.wait_until(lambda: server.desk._tickets.pulls == 0)
+            await client.abort(picked.response_id)
+            await server.wait_until_idle()
+            assert tickets_in_memory() == 0
+    finally:
+        gc.enable()
+
+
 async def test_pulls_that_stall_over_sockets_give_their_memory_back_with_no_call_made() -> None:
     setup = with_limits(HASTY, {"stalled_pull_ttl": 3.0, "body_ttl": 3.0, "buffer_max_bytes": 2**30})
     gc.collect()

@@ -215,8 +215,11 @@ class GrpcSession(Http2Session[CallHead]):
         except Exception as error:  # noqa: BLE001 - task root: one broken call must not touch the others
             self._fail(call, error)
 
-    def _step(self, call: GrpcCall, thrown: BaseException | None = None) -> None:
-        """Run an inline handler until it waits or ends."""
+    def _step(self, call: GrpcCall, thrown: type[BaseException] | None = None) -> None:
+        """Run an inline handler until it waits or ends.
+
+        What is thrown is made as it is: a name would hold this frame, and it the call, until the collector comes.
+        """
         assert call.routine is not None, "only an inline handler is stepped"
         try:
             if thrown is None:
@@ -311,7 +314,7 @@ class GrpcSession(Http2Session[CallHead]):
         elif call.routine is None:
             del self._calls[call.stream_id]
         elif call.is_waiting:
-            self._step(call, asyncio.CancelledError())
+            self._step(call, asyncio.CancelledError)
 
     def stop_calls(self) -> None:
         """Cancel all handlers."""
