@@ -18,5 +18,9 @@ class FrozenRecord(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What is known by its identity, does not change and can be in no cycle."""
 
 
+class Entity(msgspec.Struct, eq=False):
+    """What is known by its identity and changes."""
+
+
 class EntityLeaf(msgspec.Struct, eq=False, gc=False):
     """What is known by its identity, changes and can be in no cycle."""

@@ -11,14 +11,13 @@ from enum import auto
 from itertools import islice
 from random import Random
 
-import msgspec
-
 from kinference.errors import BodyConsumed, BudgetExceeded, InvalidArgument, UnknownId
 from kinference.ids import Seconds, StreamId
 from kinference.picker.account import Account
 from kinference.picker.limits import EXPIRE_AT_ONCE, PickerLimits
 from kinference.picker.numbering import draw_id
 from kinference.picker.timeline import Timeline
+from kinference.structs import EntityLeaf
 from kinference.vocabulary import Keyed
 from kinference.wire.pieces import Pieces
 
@@ -49,7 +48,7 @@ DISCARDABLE = frozenset({OPEN, PROVISIONAL})
 """States in which the end of the push's own stream ends the body too."""
 
 
-class Body(msgspec.Struct, eq=False, gc=False):
+class Body(EntityLeaf):
     """The bytes under one id."""
 
     pieces: Pieces

@@ -5,6 +5,7 @@ No method awaits, so each is atomic under asyncio: a body is consumed, decided o
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any, TypeAlias
 
@@ -126,10 +127,7 @@ class Desk:
         chosen = self._choose(arguments, whole, now)
         if isinstance(chosen, Chosen):
             return self._picked(chosen, whole, arguments, remote=remote)
-
-        def conclude(late: Chosen) -> PickResult:
-            return self._picked(late, whole, arguments, remote=remote)
-
+        conclude = partial(self._picked, whole=whole, arguments=arguments, remote=remote)
         return self._wait(chosen, Asker(wake, conclude, arguments.stream_id), now)
 
     def place(self, body: bytes, arguments: PickArguments) -> Placed | Pending:
@@ -141,10 +139,7 @@ class Desk:
 
     def hold_on(self, pending: Pending, wake: Callable[[], None]) -> HeldPick[Placed]:
         """Hold what was not placed at once, as a Pick is."""
-
-        def conclude(late: Chosen) -> Placed:
-            return self._placed(late, pending.body, pending.arguments)
-
+        conclude = partial(self._placed, body=pending.body, arguments=pending.arguments)
         return self._wait(pending, Asker(wake, conclude), self._clock.now())
 
     def resume(self, pick: HeldPick[Answer]) -> Answer | HeldPick[Answer]:

@@ -3,15 +3,14 @@
 from collections import deque
 from itertools import islice
 
-import msgspec
-
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.ids import ResponseId, Seconds
 from kinference.packed import packed, unpacked
 from kinference.ports import FinalTokenReport, PickArguments
+from kinference.structs import EntityLeaf
 
 
-class Flow(msgspec.Struct, eq=False, gc=False):
+class Flow(EntityLeaf):
     """One answered Pick, and what then came of it."""
 
     picked_at: Seconds

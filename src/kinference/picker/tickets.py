@@ -18,8 +18,6 @@ from itertools import islice
 from random import Random
 from typing import cast
 
-import msgspec
-
 from kinference.errors import BudgetExceeded, KinferenceError, UnknownId
 from kinference.ids import ResponseId, Seconds
 from kinference.packed import packed, unpacked
@@ -28,6 +26,7 @@ from kinference.picker.flow import Flow
 from kinference.picker.limits import EXPIRE_AT_ONCE, PickerLimits
 from kinference.picker.numbering import draw_id
 from kinference.picker.timeline import Timeline
+from kinference.structs import Entity
 from kinference.vocabulary import Keyed
 
 
@@ -55,7 +54,7 @@ NEXT = {
 }
 
 
-class Ticket(msgspec.Struct, eq=False):
+class Ticket(Entity):
     """One picked request. `dispatched` once a complete pull or a report says that the destination has it."""
 
     response_id: ResponseId
