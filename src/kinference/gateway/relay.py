@@ -66,6 +66,7 @@ class Relay:
         try:
             await self._answer.pour(self)
         except (UpstreamCut, UpstreamTimeout):
+            self._flow.failure = None  # where it was that, it has been raised
             if not passage.is_whole(cut=True):
                 return await self._break_off()
             is_cut = True

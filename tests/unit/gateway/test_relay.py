@@ -54,6 +54,16 @@ async def test_a10_a_stream_that_breaks_off_ends_in_an_error_event(error: Except
     assert running.exchange.is_finished
 
 
+@pytest.mark.parametrize("hide_usage", [False, True])
+async def test_a10_a_stream_with_an_event_without_end_ends_in_an_error_event(hide_usage: bool) -> None:
+    endless = (CHUNK, b"data: ", *[b"y" * (1 << 20)] * 18, DONE)
+    running = Running(FakeAnswer(chunks=endless), EventPassage(Api.OPENAI_CHAT, hide_usage=hide_usage))
+    assert await running.run() is End.UPSTREAM_CUT
+    assert b'"code":"upstream_closed"' in running.exchange.written[-1]
+    assert DONE not in running.exchange.written
+    assert running.exchange.is_finished
+
+
 async def test_a10_a_stream_that_ends_too_early_is_not_taken_for_a_whole_one() -> None:
     running = Running(FakeAnswer(chunks=(CHUNK,)), events())
     assert await running.run() is End.UPSTREAM_CUT
