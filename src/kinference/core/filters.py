@@ -90,8 +90,8 @@ class SpeaksApi:
             speaks = api.speaks(request.api) or api in request.reaches
         elif destination.endpoint is not None:
             api = request.api.at_engines
-            speaks = api in ENGINE_APIS[destination.endpoint.engine]
-            speaks = speaks and (api is request.api or api in request.reaches)
+            speaks = api in ENGINE_APIS[destination.endpoint.engine] and (api is request.api or api in request.reaches)
+            speaks = speaks or Api.OPENAI_CHAT in request.reaches
         else:
             speaks = True
         return None if speaks else Verdict.WRONG_API

@@ -56,6 +56,16 @@ def test_every_engine_speaks_openai_and_some_speak_anthropic(engine: Engine) -> 
     assert (verdict(local(engine=engine), Api.ANTHROPIC_MESSAGES) is None) == speaks
 
 
+@pytest.mark.parametrize("engine", list(Engine))
+@pytest.mark.parametrize("api", [Api.ANTHROPIC_MESSAGES, Api.GEMINI])
+def test_every_engine_serves_whoever_can_put_it_in_chat(engine: Engine, api: Api) -> None:
+    for reached, serves in ((Api.OPENAI_CHAT, True), (Api.BEDROCK_CONVERSE, False)):
+        request = Request("m", api, (), 0, reaches=frozenset({reached}))
+        found = screen(Question(request, None, local(engine=engine), "m"))
+        speaks = api is Api.ANTHROPIC_MESSAGES and engine in {Engine.AUTO, Engine.VLLM, Engine.SGLANG}
+        assert (found is None) == (serves or speaks)
+
+
 def test_a_backend_serves_its_own_api_or_a_caller_that_translates() -> None:
     assert verdict(backend(Api.OPENAI_CHAT)) is None
     assert verdict(backend(Api.ANTHROPIC_MESSAGES)) is Verdict.WRONG_API
