@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from kinference.errors import UpstreamCut
+from kinference.errors import UpstreamCut, UpstreamTimeout
 from kinference.gateway.itl import InterTokenGaps
 from kinference.gateway.passage import BROKEN_CODE, BROKEN_MESSAGE, BYTES_PER_TOKEN
 from kinference.ids import Seconds
@@ -66,12 +66,21 @@ def usage_of(counts: Counts, model: str) -> Usage:
 
 
 async def read_whole(answer: UpstreamAnswer) -> bytes:
-    """All of an answer. Raises UpstreamCut, also where it is too long, and UpstreamTimeout."""
+    """All of an answer. Raises UpstreamCut, also for a length over all bounds, and UpstreamTimeout, in words for its
+    client, who is not told where a provider is.
+    """
     body = bytearray()
-    async for chunk in answer.chunks():
-        body += chunk
-        if len(body) > WHOLE_MAX:
-            raise UpstreamCut(f"an answer over {WHOLE_MAX} bytes cannot be translated")
+    try:
+        async for chunk in answer.chunks():
+            body += chunk
+            if len(body) > WHOLE_MAX:
+                break
+    except UpstreamCut as error:
+        raise UpstreamCut("the destination broke its answer off") from error
+    except UpstreamTimeout as error:
+        raise UpstreamTimeout("the destination fell silent in the middle of its answer") from error
+    if len(body) > WHOLE_MAX:
+        raise UpstreamCut(f"an answer over {WHOLE_MAX} bytes cannot be translated")
     return bytes(body)
 
 

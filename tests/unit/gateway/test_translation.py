@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from kinference.errors import UpstreamCut
+from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout
 from kinference.gateway.translation import TranslatedPassage, WholeTranslation, known_way_back, read_whole, way_back
 from kinference.ports import UpstreamAnswer
 from kinference.shapes.answers import Frame, NoAnswer
@@ -90,6 +90,13 @@ def test_a_whole_answer_in_either_form() -> None:
     assert WholeTranslation(back, json.dumps(counted).encode()).usage() == Usage(3, 2, None, "m")
     with pytest.raises(NoAnswer):
         WholeTranslation(back, b"<html>")
+
+
+@pytest.mark.parametrize("failure", [UpstreamCut, UpstreamTimeout])
+async def test_whoever_asked_is_not_told_where_a_broken_answer_came_from(failure: type[KinferenceError]) -> None:
+    with pytest.raises(failure, match=r"^the destination") as told:
+        await read_whole(FakeAnswer(chunks=(b"a", failure("https://inner.example broke off"))))
+    assert "inner" not in str(told.value)
 
 
 async def test_an_answer_is_read_whole() -> None:
