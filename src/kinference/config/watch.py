@@ -26,6 +26,7 @@ class Reloader:
         self._path = path
         self._environ = environ
         self.current = current
+        self._secret_files = tuple(secret_files(current))
         self.loaded = self.fingerprint(path)
         """Of what `current` was made of, so that a change between then and the first look at the file is one too."""
 
@@ -41,12 +42,12 @@ class Reloader:
             _log.warning("configuration: %s", line)
         if fresh == self.current:
             return None
-        self.current = fresh
+        self.current, self._secret_files = fresh, tuple(secret_files(fresh))
         return fresh
 
     def fingerprint(self, path: Path) -> bytes | None:
         """Of the file and of every file that a secret in force was read from: what `watch_file` is to compare."""
-        found = [_fingerprint(each) for each in (path, *secret_files(self.current))]
+        found = [_fingerprint(each) for each in (path, *self._secret_files)]
         return None if None in found else b"".join(each or b"" for each in found)
 
 

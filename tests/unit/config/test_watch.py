@@ -146,6 +146,14 @@ def test_a_change_of_a_file_that_holds_a_secret_is_a_change(tmp_path: Path) -> N
     fresh = source.reload()
     assert fresh is not None
     assert [each.token.reveal() for each in fresh.access.tokens] == ["next-a", "of the environment"]
+    path.write_text(path.read_text().replace("/key'", "/other-key'"))
+    (tmp_path / "other-key").write_text("another")
+    assert source.reload() is not None
+    before = source.fingerprint(path)
+    (tmp_path / "key").write_text("of nobody now")
+    assert source.fingerprint(path) == before
+    (tmp_path / "other-key").write_text("yet another")
+    assert source.fingerprint(path) != before
     held[0].unlink()
     assert source.fingerprint(path) is None
 
