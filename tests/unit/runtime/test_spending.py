@@ -92,6 +92,31 @@ async def test_a_new_month_begins_with_nothing_spent(tmp_path: Path) -> None:
     await store.close()
 
 
+async def test_a_wall_clock_that_jumps_over_the_month_and_back_forgives_nothing_and_charges_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    clock, accounts, store = Calendar("2026-11-30T23:59"), Accounts(), SqliteStore(tmp_path / "control.db")
+    book = spending(accounts, store, clock).book
+    spent = {"2026-11": 0, "2026-12": 0, "1970-01": 0}
+    for month, dollars in (
+        ("2026-11", 3),
+        ("2026-12", 2),
+        ("2026-11", 1),
+        ("1970-01", 5),
+        ("2026-12", 0),
+        ("2026-11", 0),
+    ):
+        clock.moment = datetime.fromisoformat(f"{month}-30T23:59:59" if dollars else f"{month}-01").replace(tzinfo=UTC)
+        await book()
+        assert account_of(accounts).spent_usd == spent[month]
+        spend(accounts, dollars)
+        spent[month] += dollars
+        await book()
+        assert account_of(accounts).spent_usd == spent[month]
+        assert clock.now() < accounts.month_ends_at <= clock.now() + 31 * 86_400
+    await store.close()
+
+
 async def test_while_the_store_fails_the_budget_holds_and_what_is_owed_is_booked_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
