@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from kinference.ids import Seconds
+from kinference.structs import Frozen
 from kinference.wire.http2.fields import Fields
 from kinference.wire.http2.frames import ErrorCode, WholeAnswer
 from kinference.wire.http2.headers import literal
@@ -47,7 +48,7 @@ RESET_CODES = {
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class Refusal(Frozen, frozen=True):
     """Why a call is not even begun: with an HTTP status for one that is not gRPC at all, else with a status."""
 
     status: Status

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from dataclasses import dataclass
-from types import coroutine
 from typing import Any, Protocol
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.wire.grpc import PREFIX_BYTES, CallHead, Deframer, whole_message
+from kinference.wire.grpc_waits import drained, pause, received, rested
 from kinference.wire.http2.headers import literal
+from kinference.wire.over import OVER
 from kinference.wire.rpc import RpcError, RpcHandler, RpcReply, RpcService, Status
 
 
@@ -101,43 +102,22 @@ class GrpcCall:
     def peer_names(self) -> Sequence[str]:
         return self.carrier.peer_names
 
-    async def receive(self, timeout: Seconds | None = None) -> bytes | None:
-        if not self.inbox and not self.half_closed and self.failure is None:
-            await self._wait_for_message(timeout)
-        if self.inbox:
-            message = self.inbox.popleft()
-            if not self.half_closed:  # else there is nothing that the caller could do with the credit
-                self.carrier.taken(self.stream_id, len(message) + PREFIX_BYTES)
-            return message
-        if self.failure is not None:
-            raise self.failure
-        return None
+    def receive(self, timeout: Seconds | None = None) -> Coroutine[Any, Any, bytes | None]:
+        return received(self, timeout)
 
     def tell(self, name: str, value: str) -> None:
         assert not self.has_answered, "the head of the answer has gone"
         self.told += literal(name.encode("ascii"), value.encode("ascii"))
 
-    async def send(self, message: bytes) -> None:
-        if self.failure is not None:
-            raise self.failure
-        if not self.carrier.hold(self, message):
-            self.drained = self.carrier.send_message(self, message)
-            if not self.drained:
-                await self.drain()
+    def send(self, message: bytes) -> Awaitable[None]:
+        self.check()
+        if self.carrier.hold(self, message):
+            return OVER
+        self.drained = self.carrier.send_message(self, message)
+        return OVER if self.drained else drained(self)
 
-    async def drain(self) -> None:
-        """Wait until all that was sent has gone to the peer."""
-        while not self.drained:
-            await self._turn()
-            if self.failure is not None:
-                raise self.failure
-
-    async def rest(self) -> None:
-        while not self.was_woken:
-            await self._turn()
-            if self.failure is not None:
-                raise self.failure
-        self.was_woken = False
+    def rest(self) -> Coroutine[Any, Any, None]:
+        return rested(self)
 
     def wake(self) -> None:
         self.was_woken = True
@@ -178,33 +158,44 @@ class GrpcCall:
         elif ended and self.failure is None:
             self.failure = RpcError(Status.INVALID_ARGUMENT, "the call ended within a message")
 
-    async def _wait_for_message(self, timeout: Seconds | None) -> None:
+    # --- for what waits --------------------------------------------------------------------------
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there is a message, the end of them, or how the call failed."""
+        return bool(self.inbox) or self.half_closed or self.failure is not None
+
+    def take_message(self) -> bytes | None:
+        """What comes next; None at the end. Raises how the call failed."""
+        if self.inbox:
+            message = self.inbox.popleft()
+            if not self.half_closed:  # else there is nothing that the caller could do with the credit
+                self.carrier.taken(self.stream_id, len(message) + PREFIX_BYTES)
+            return message
+        self.check()
+        return None
+
+    def turn(self) -> Awaitable[None]:
+        """Something has happened to the call."""
+        self.is_waiting = True
+        if self.task is None:
+            return pause()
+        self.waiter = waiter = asyncio.get_running_loop().create_future()
+        return waiter
+
+    def begin_waiting(self, timeout: Seconds | None) -> asyncio.TimerHandle | None:
+        """The handler begins to wait for a message, for so long."""
         timer = None if timeout is None else self.carrier.wake_after(timeout, self)
         self.timed_out = False
         self.carrier.needs_bytes()
-        try:
-            while not (self.inbox or self.half_closed or self.failure):
-                await self._turn()
-                if self.timed_out:
-                    raise TimeoutError
-        finally:
-            if timer is not None:
-                timer.cancel()
+        return timer
 
-    async def _turn(self) -> None:
-        """Wait until something has happened to the call."""
-        self.is_waiting = True
-        try:
-            if self.task is None:
-                await _pause()
-            else:
-                self.waiter = asyncio.get_running_loop().create_future()
-                await self.waiter
-        finally:
-            self.is_waiting = False
+    def check(self) -> None:
+        """Raise how the call failed, if it did."""
+        if self.failure is not None:
+            raise self.failure
 
-
-@coroutine
-def _pause() -> Generator[None, None, None]:
-    """Hand control back to whoever steps the handler."""
-    yield
+    def check_patience(self) -> None:
+        """Raise TimeoutError if the handler has waited for too long."""
+        if self.timed_out:
+            raise TimeoutError

@@ -25,6 +25,7 @@ from kinference.wire.grpc import (
     trailers,
 )
 from kinference.wire.grpc_call import GrpcCall, Method
+from kinference.wire.grpc_waits import drained, run
 from kinference.wire.http2.events import (
     DataReceived,
     RequestReceived,
@@ -193,7 +194,7 @@ class GrpcSession(Http2Session[CallHead]):
             call.routine = method.handler(call)
             self._step(call)
         else:
-            call.task = asyncio.create_task(self._run(call))
+            call.task = asyncio.create_task(run(method.handler, call, self._ended))
             call.task.add_done_callback(lambda _task: self._end_unbegun(call))
         if call.stream_id in self._calls:
             self._keep(call)
@@ -213,7 +214,7 @@ class GrpcSession(Http2Session[CallHead]):
             call.drained = self.hold(call, message) or self.send_message(call, message)
             self._end(call, OK, "")
         except Exception as error:  # noqa: BLE001 - task root: one broken call must not touch the others
-            self._fail(call, error)
+            self._ended(call, error)
 
     def _step(self, call: GrpcCall, thrown: type[BaseException] | None = None) -> None:
         """Run an inline handler until it waits or ends.
@@ -228,33 +229,23 @@ class GrpcSession(Http2Session[CallHead]):
                 call.routine.throw(thrown)
         except StopIteration:
             self._end(call, OK, "")
-        except asyncio.CancelledError:
-            self._end(call, Status.CANCELLED, "")
-        except Exception as error:  # noqa: BLE001 - task root: one broken call must not touch the others
-            self._fail(call, error)
+        except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - task root: one broken call must not touch the others
+            self._ended(call, error)
         else:
             self._let_go(call)
-
-    async def _run(self, call: GrpcCall) -> None:
-        """Run a handler that has a task of its own."""
-        try:
-            await call.method.handler(call)
-        except asyncio.CancelledError:
-            self._end(call, Status.CANCELLED, "")
-        except Exception as error:  # noqa: BLE001 - task root: one broken call must not touch the others
-            self._fail(call, error)
-        else:
-            self._end(call, OK, "")
 
     def _end_unbegun(self, call: GrpcCall) -> None:
         """End a call whose task was cancelled before its first step, and so never came to end it."""
         if call.stream_id in self._calls:
             self._end(call, Status.CANCELLED, "")
 
-    def _fail(self, call: GrpcCall, error: Exception) -> None:
-        if isinstance(error, RpcError):
+    def _ended(self, call: GrpcCall, error: BaseException | None) -> None:
+        """A handler has come to its end, or raised."""
+        if error is None:
+            self._end(call, OK, "")
+        elif isinstance(error, RpcError):
             self._end(call, error.status, error.message)
-        elif isinstance(error, ClientGone):
+        elif isinstance(error, asyncio.CancelledError | ClientGone):
             self._end(call, Status.CANCELLED, "")
         else:
             logger.error("the handler of %s failed", call.method.name, exc_info=error)
@@ -267,7 +258,7 @@ class GrpcSession(Http2Session[CallHead]):
             return
         self._let_go(call)
         if status is OK and not call.drained:  # others have used up the window meanwhile
-            call.routine = call.drain()
+            call.routine = drained(call)
             self._step(call)
             return
         if status is OK or call.was_fed or call.half_closed:

@@ -5,14 +5,15 @@ Nothing here waits: what a handler has to wait for is in `waits`.
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Generator, Sequence
-from typing import Protocol, cast
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from typing import Protocol
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.ports import Headers
 from kinference.wire.exchange import Table, header
 from kinference.wire.http1.answers import has_body
+from kinference.wire.over import OVER
 from kinference.wire.waits import body_of, caught_up
 
 
@@ -23,16 +24,6 @@ class Head(Protocol):
     def method(self) -> str: ...
     @property
     def headers(self) -> Headers: ...
-
-
-class Over:
-    """Awaited, it is over at once, for less than a coroutine that waits for nothing costs."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        return cast("Generator[None, None, None]", iter(()))  # of a generator no more is used
-
-
-OVER = Over()
 
 
 class OwnExchange:

@@ -4,7 +4,7 @@ Every method is served as a stream of messages in and a stream of messages out, 
 method is too; it lets a handler act after its reply has been written (CONTRACT.md, a reset push).
 """
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
@@ -57,7 +57,7 @@ class Call(Protocol):
         """
         ...
 
-    async def send(self, message: bytes) -> None:
+    def send(self, message: bytes) -> Awaitable[None]:
         """Write a message; returns once the carrier has accepted it. Raises ClientGone when the peer is gone."""
         ...
 

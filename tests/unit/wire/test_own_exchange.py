@@ -9,7 +9,8 @@ from kinference.errors import ClientGone
 from kinference.ports import Headers
 from kinference.wire.exchange import table
 from kinference.wire.http2.http_head import HttpHead
-from kinference.wire.own_exchange import OVER, OwnExchange, wake
+from kinference.wire.over import OVER
+from kinference.wire.own_exchange import OwnExchange, wake
 
 
 class NotedExchange(OwnExchange):

@@ -8,7 +8,8 @@ from kinference.ports import Headers
 from kinference.wire.exchange import table
 from kinference.wire.http1 import answers
 from kinference.wire.http1.requests import RequestHead
-from kinference.wire.own_exchange import OVER, OwnExchange
+from kinference.wire.over import OVER
+from kinference.wire.own_exchange import OwnExchange
 from kinference.wire.untaken import Untaken
 
 BODY_HELD_MAX = 256 * 1024

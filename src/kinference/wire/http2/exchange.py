@@ -10,7 +10,8 @@ from kinference.wire.exchange import table
 from kinference.wire.http2.fields import CR, LF
 from kinference.wire.http2.headers import literal
 from kinference.wire.http2.http_head import HttpHead
-from kinference.wire.own_exchange import OVER, OwnExchange, wake
+from kinference.wire.over import OVER
+from kinference.wire.own_exchange import OwnExchange, wake
 
 CONTINUE = literal(b":status", b"100")
 SERVER = literal(b"server", b"kinference")

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from kinference.structs import FrozenLeaf
 from kinference.wire.http2.fields import REGULAR, Fields
 from kinference.wire.http2.frames import ErrorCode, StreamFault
 from kinference.wire.http2.headers import HeaderDecoder, list_bytes
@@ -29,7 +30,7 @@ INDEXED_RUN = re.compile(rb"[\x81-\xfe]*")
 """The fields at a block's beginning that are a byte each: places in the tables."""
 
 
-class _Start(msgspec.Struct, Generic[Head], frozen=True, gc=False):
+class _Start(FrozenLeaf, Generic[Head], frozen=True):
     """What a run of indexed fields comes to, as a request of its own, and its size as a list."""
 
     fields: Fields

@@ -2,9 +2,8 @@
 
 import re
 
-import msgspec
-
 from kinference.ports import Headers
+from kinference.structs import Frozen
 from kinference.wire.http2.frames import ErrorCode, StreamFault
 from kinference.wire.http2.requests import Request
 
@@ -15,7 +14,7 @@ CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 AUTHORITY_FORBIDDEN = re.compile(rb"[\s/?#@]")
 
 
-class HttpHead(msgspec.Struct, frozen=True):
+class HttpHead(Frozen, frozen=True):
     """Everything of a request before its body."""
 
     method: str

@@ -1,7 +1,6 @@
 """What a list of fields must be to count as a request or as trailers (RFC 9113, section 8)."""
 
-import msgspec
-
+from kinference.structs import Frozen
 from kinference.wire.http2.fields import Field, Fields, Role
 from kinference.wire.http2.frames import ErrorCode, StreamFault
 
@@ -10,7 +9,7 @@ METHOD, SCHEME, AUTHORITY, PATH = Role.METHOD, Role.SCHEME, Role.AUTHORITY, Role
 """By names of their own: reaching the member of an enumeration costs ten times as much."""
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(Frozen, frozen=True):
     """A request's head: the four fields that HTTP/2 sets apart, and the others in order."""
 
     method: bytes
