@@ -409,7 +409,7 @@ async def test_a_destination_that_never_answers_times_out(upstream: Upstream) ->
 
     async with peer(bind) as told:
         with pytest.raises(UpstreamTimeout, match=f"{told.origin} sent nothing"):
-            await upstream.send(get(told, timeouts=UpstreamTimeouts(connect=0.01, first_byte=0.01)))
+            await upstream.send(get(told, timeouts=UpstreamTimeouts(first_byte=0.01)))
 
 
 async def test_a_destination_that_never_comes_to_the_end_of_its_head_times_out(upstream: Upstream) -> None:
