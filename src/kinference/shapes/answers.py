@@ -128,6 +128,12 @@ class Cited(msgspec.Struct, frozen=True):
     citation: Citation
 
 
+class CitedWithin(msgspec.Struct, frozen=True):
+    """Some of the text so far rests on one of the request's own documents."""
+
+    citation: Citation
+
+
 class Counted(msgspec.Struct, frozen=True):
     """Usage so far, as running totals."""
 
@@ -150,6 +156,11 @@ class Failed(msgspec.Struct, frozen=True):
     """What it would have been as an answer of its own."""
 
 
+def cited(citation: Citation) -> Cited | CitedWithin:
+    """The piece that tells a citation."""
+    return Cited(citation) if citation.place is None else CitedWithin(citation)
+
+
 Piece: TypeAlias = (
     Started
     | TextPiece
@@ -161,6 +172,7 @@ Piece: TypeAlias = (
     | ToolBegun
     | ArgumentsPiece
     | Cited
+    | CitedWithin
     | Executed
     | Unread
     | Counted

@@ -1,7 +1,8 @@
 """The pages that an answer rests on, from every API's form to every other's.
 
 Between them each names one page and the stretch of the answer that rests on it, counted in characters of all its text.
-What is cited out of the request's own documents or out of files that a provider holds has no form elsewhere.
+What is cited out of the request's own documents has a form in Messages and Converse alone, and what is cited out of
+files that a provider holds has none elsewhere.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,15 +17,36 @@ CITATIONS_MAX: Final = 256
 """Of one answer; more are not carried."""
 
 
+class Place(Frozen, frozen=True):
+    """Where in which of the request's own documents, by Messages' name for what it is counted in."""
+
+    kind: str
+    document: int
+    start: int
+    end: int
+
+
 class Citation(Frozen, frozen=True):
-    """`quote` is what the page says, where it was told."""
+    """`quote` is what the page says, where it was told. One of the request's own documents has a place, and no page."""
 
     url: str
     title: str
     start: int
     end: int
     quote: str = ""
+    place: Place | None = None
 
+
+_MESSAGES_PLACES: Final[Mapping[str, tuple[str, str]]] = {
+    "char_location": ("start_char_index", "end_char_index"),
+    "page_location": ("start_page_number", "end_page_number"),
+    "content_block_location": ("start_block_index", "end_block_index"),
+}
+_CONVERSE_PLACES: Final[Mapping[str, str]] = {
+    "documentChar": "char_location",
+    "documentPage": "page_location",
+    "documentChunk": "content_block_location",
+}
 
 Citations: TypeAlias = tuple[Citation, ...]
 
@@ -48,7 +70,14 @@ def _of_openai(annotations: object, before: int) -> Iterator[Citation]:
 
 def to_chat(citations: Iterable[Citation]) -> list[Json]:
     """As Chat has them."""
-    return [{"type": "url_citation", "url_citation": _openais(citation, 0)} for citation in citations]
+    return [{"type": "url_citation", "url_citation": _openais(one, 0)} for one in citations if one.place is None]
+
+
+def held_in(annotations: object) -> Iterator[str]:
+    """The kinds of OpenAI's citations that are out of what it holds itself."""
+    for annotation in _objects(annotations):
+        if (kind := _text(annotation, "type")) not in ("", "url_citation"):
+            yield kind
 
 
 def to_responses(citation: Citation, before: int) -> Json:
@@ -73,10 +102,18 @@ def _of_messages(found: object, start: int, end: int) -> Iterator[Citation]:
     for one in _objects(found):
         if url := _text(one, "url", "source"):
             yield Citation(url, _text(one, "title"), start, end, _text(one, "cited_text"))
+        elif form := _MESSAGES_PLACES.get(_text(one, "type")):
+            first, last = form
+            place = Place(_text(one, "type"), _place(one, "document_index"), _place(one, first), _place(one, last))
+            yield Citation("", _text(one, "document_title"), start, end, _text(one, "cited_text"), place)
 
 
 def to_messages(citation: Citation) -> Json:
     """As Messages has it. The index is our mark: only Anthropic's own would mean anything to it."""
+    if (place := citation.place) is not None:
+        first, last = _MESSAGES_PLACES[place.kind]
+        told = {"document_index": place.document, "document_title": citation.title or None, "file_id": None}
+        return {"type": place.kind, "cited_text": citation.quote, **told, first: place.start, last: place.end}
     return {
         "type": "web_search_result_location",
         "url": citation.url,
@@ -96,6 +133,10 @@ def _of_converse(found: object, start: int, end: int) -> Iterator[Citation]:
         quote = "".join(_text(part, "text") for part in _objects(one.get("sourceContent")))
         if url := _text(_object(_object(one.get("location")).get("web")), "url"):
             yield Citation(url, _text(one, "title"), start, end, quote)
+        for name, kind in _CONVERSE_PLACES.items():
+            if found_at := _object(_object(one.get("location")).get(name)):
+                at = (_place(found_at, member) for member in ("documentIndex", "start", "end"))
+                yield Citation("", _text(one, "title"), start, end, quote, Place(kind, *at))
 
 
 # --- Gemini -----------------------------------------------------------------------------------------
@@ -130,6 +171,7 @@ def _characters(encoded: bytes, place: int) -> int:
 def to_gemini(citations: Iterable[Citation], text: str) -> Json:
     """As Gemini has them: each page once, and the stretches that rest on it."""
     pages: dict[tuple[str, str], int] = {}
+    citations = [citation for citation in citations if citation.place is None]
     supports = [
         {
             "segment": _segment(text, citation),

@@ -6,6 +6,7 @@ from typing import Final
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Cited,
+    CitedWithin,
     Counted,
     Failed,
     Finished,
@@ -49,7 +50,7 @@ class Sequencer:
                 yield piece
                 if self._held and self._may_close():
                     yield from self._replay()
-            case Started() | Cited() | Counted() | Failed():
+            case Started() | Cited() | CitedWithin() | Counted() | Failed():
                 yield piece
             case _ if self._may_close():
                 yield from self._admit(piece)

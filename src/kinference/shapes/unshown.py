@@ -7,6 +7,7 @@ from kinference.shapes.answers import (
     Answer,
     ArgumentsPiece,
     Cited,
+    CitedWithin,
     Counted,
     Failed,
     Finish,
@@ -19,6 +20,7 @@ from kinference.shapes.answers import (
     Started,
     TextPiece,
     ToolBegun,
+    cited,
 )
 from kinference.shapes.ir import Block, Executed, Image, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import object_text
@@ -37,7 +39,7 @@ SHOWN: Final[Mapping[Api, frozenset[type]]] = {
     Api.OPENAI_RESPONSES: frozenset((*_ALL, Executed)),
     Api.OPENAI_COMPLETIONS: frozenset(_SAID),
     Api.OPENAI_EMBEDDINGS: frozenset(_SAID),
-    Api.ANTHROPIC_MESSAGES: frozenset((*_CHAT, Executed)),
+    Api.ANTHROPIC_MESSAGES: frozenset((*_CHAT, Executed, CitedWithin)),
     Api.GEMINI: frozenset((*_ALL, Executed)),
 }
 """The blocks and pieces that an API's answers have a form for."""
@@ -46,6 +48,7 @@ _NAMES: Final[Mapping[type, str]] = {
     **dict.fromkeys((Reasoning, ReasoningPiece, ReasoningEnd, Sealed), "reasoning"),
     **dict.fromkeys((ToolCall, ToolBegun, ArgumentsPiece), "tool_call"),
     Cited: "citation",
+    CitedWithin: "document_citation",
     Executed: "code_execution",
 }
 PARTS: Final[Mapping[str, type]] = {
@@ -56,6 +59,7 @@ PARTS: Final[Mapping[str, type]] = {
     "tool calls": ToolCall,
     "images": Image,
     "citations of web pages": Cited,
+    "citations of the request's documents": CitedWithin,
     "code that the provider ran": Executed,
 }
 """What documentation calls the parts of an answer."""
@@ -73,8 +77,8 @@ def _lost_of(answer: Answer, client: Api) -> Iterator[Lost]:
     shown = SHOWN[client]
     for one in (answer, *(() if client in _ONE_ANSWER else answer.others)):
         yield from (lost(block) for block in one.blocks if type(block) not in shown)
-        if one.citations and Cited not in shown:
-            yield Lost("dropped", f"answer.{_NAMES[Cited]}")
+        kinds = {type(cited(citation)) for citation in one.citations}
+        yield from (Lost("dropped", f"answer.{_NAMES[kind]}") for kind in (Cited, CitedWithin) if kind in kinds - shown)
         if one.finish is Finish.LENGTH and client in _WHOLE_CALLS and any(map(_is_cut, one.blocks)):
             yield Lost("dropped", f"answer.{_NAMES[ToolCall]}", "cut")
     if answer.others and client in _ONE_ANSWER:

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from kinference.shapes.answers import (
     Answer,
     ArgumentsPiece,
-    Cited,
     Counted,
     Counts,
     Failed,
@@ -25,6 +24,7 @@ from kinference.shapes.answers import (
     Started,
     TextPiece,
     ToolBegun,
+    cited,
 )
 from kinference.shapes.ir import Block, Executed, Image, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps, loads
@@ -87,7 +87,7 @@ def pieces_of(answer: Answer) -> Iterator[Piece]:
             case Text():
                 yield TextPiece(block.text, block.logprobs)
                 before, said = said, said + len(block.text)
-                yield from (Cited(citation) for citation in answer.citations if before < citation.end <= said)
+                yield from (cited(citation) for citation in answer.citations if before < citation.end <= said)
             case Image():
                 yield Shown(block)
             case Refusal():

@@ -9,9 +9,10 @@ from openai._models import validate_type as openai_validate
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response, ResponseStreamEvent
 
-from kinference.shapes.citations import CITATIONS_MAX, Citation, of_gemini, of_openai, stretches, to_gemini
+from kinference.shapes.citations import CITATIONS_MAX, Citation, held_in, of_gemini, of_openai, stretches, to_gemini
 from kinference.shapes.foreign_thoughts import without_foreign_thoughts
 from kinference.shapes.sse import Event
+from kinference.shapes.way_back import losses_of, read_answer
 from kinference.vocabulary import Api
 from tests.unit.shapes.conversions import (
     CHAT,
@@ -20,6 +21,7 @@ from tests.unit.shapes.conversions import (
     MESSAGES,
     RESPONSES,
     Stream,
+    a_plan,
     answered,
     chunk,
     data,
@@ -263,3 +265,68 @@ def test_what_anthropic_did_not_cite_does_not_go_to_anthropic() -> None:
     assert kept["messages"][1]["content"] == [{"type": "text", "text": block["text"]} for block in content]
     own = json.dumps({"messages": [{"role": "assistant", "content": WHOLE[MESSAGES]["content"]}]}).encode()
     assert without_foreign_thoughts(own, MESSAGES, at_provider=True) is own
+
+
+PLACES = [
+    ("documentChar", "char_location", "start_char_index", "end_char_index"),
+    ("documentPage", "page_location", "start_page_number", "end_page_number"),
+    ("documentChunk", "content_block_location", "start_block_index", "end_block_index"),
+]
+
+
+@pytest.mark.parametrize(("bedrocks", "kind", "first", "last"), PLACES)
+def test_what_is_cited_out_of_a_document_comes_from_bedrock_to_claudes_clients(
+    bedrocks: str, kind: str, first: str, last: str
+) -> None:
+    location = {bedrocks: {"documentIndex": 1, "start": 3, "end": 5}}
+    found = {"title": "D", "sourceContent": [{"text": "so"}], "location": location}
+    cited = {"citationsContent": {"content": [{"text": SAID[:END]}], "citations": [found]}}
+    body = {"output": {"message": {"content": [cited, {"text": SAID[END:]}]}}, "stopReason": "end_turn"}
+    first_block, second_block = checked(MESSAGES, Message, answered(body, MESSAGES, CONVERSE)).content
+    [told] = first_block.citations
+    assert (told.type, told.document_index, told.document_title, told.cited_text) == (kind, 1, "D", "so")
+    assert (getattr(told, first), getattr(told, last)) == (3, 5)
+    assert second_block.citations is None
+    stream = Stream(MESSAGES, CONVERSE)
+    events: list[tuple[str, Any]] = [
+        ("messageStart", {}),
+        ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": SAID[:END]}}),
+        ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"citation": found}}),
+        ("contentBlockStop", {"contentBlockIndex": 0}),
+        ("messageStop", {"stopReason": "end_turn"}),
+        ("metadata", {}),
+    ]
+    for name, event in events:
+        stream.raw += stream.translation.feed(Event(name, json.dumps(event).encode(), b""))
+    for event in stream.events:
+        checked(MESSAGES, RawMessageStreamEvent, event)
+    deltas = [event["delta"] for event in stream.events if event["type"] == "content_block_delta"]
+    assert deltas[-1]["citation"] == told.model_dump()
+
+
+@pytest.mark.parametrize("client", [CHAT, RESPONSES, GEMINI])
+def test_what_is_cited_out_of_a_document_has_no_form_elsewhere(client: Api) -> None:
+    location = {"type": "char_location", "cited_text": "so", "document_index": 0, "document_title": "D"}
+    block = {"type": "text", "text": SAID, "citations": [{**location, "start_char_index": 0, "end_char_index": 2}]}
+    body = {"content": [block], "stop_reason": "end_turn"}
+    assert cited_in(client, answered(body, client, MESSAGES)) == []
+    back = a_plan(client, MESSAGES).back
+    losses = losses_of(back, read_answer(back, json.dumps(body).encode()))
+    assert [str(loss) for loss in losses] == ["dropped=answer.document_citation"]
+
+
+def test_what_is_cited_out_of_files_that_openai_holds_is_told() -> None:
+    held = {"type": "file_citation", "file_id": "f", "filename": "a", "index": 3}
+    assert list(held_in([held, FLAT, {"type": 7}, None])) == ["file_citation"]
+    said = {"type": "message", "content": [{"type": "output_text", "text": SAID, "annotations": [held]}]}
+    back = a_plan(CHAT, RESPONSES).back
+    losses = losses_of(back, read_answer(back, json.dumps({"output": [said]}).encode()))
+    assert [str(loss) for loss in losses] == ["dropped=answer.file_citation"]
+    stream = Stream(CHAT, RESPONSES).feed(
+        named(
+            {"type": "response.output_text.delta", "output_index": 0, "delta": SAID},
+            {"type": "response.output_item.done", "output_index": 0, "item": said},
+            {"type": "response.completed", "response": {}},
+        )
+    )
+    assert b": x-kinference-warnings: dropped=answer.file_citation\n\n" in stream.raw

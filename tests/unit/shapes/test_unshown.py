@@ -7,6 +7,7 @@ from kinference.shapes.answers import (
     Answer,
     ArgumentsPiece,
     Cited,
+    CitedWithin,
     Counted,
     Failed,
     Finish,
@@ -20,7 +21,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.citations import Citation
+from kinference.shapes.citations import Citation, Place
 from kinference.shapes.ir import (
     Audio,
     Block,
@@ -77,6 +78,7 @@ BLOCKS: dict[type[Block], Block] = {
     Unread: Unread(MARK),
 }
 CITATION = Citation("https://a.org/" + MARK, "t", 0, 1)
+WITHIN = Citation("", "t", 0, 1, MARK, Place("page_location", 0, 1, 2))
 PIECES: dict[type[Any], list[Piece]] = {
     TextPiece: [TextPiece(MARK)],
     Shown: [Shown(Image(Media("image/png", PNG)))],
@@ -88,6 +90,7 @@ PIECES: dict[type[Any], list[Piece]] = {
     ArgumentsPiece: [ToolBegun(0, "c", "f"), ArgumentsPiece(0, json.dumps({MARK: 1}))],
     Executed: [Executed("r", MARK, "1")],
     Cited: [TextPiece("t"), Cited(CITATION)],
+    CitedWithin: [TextPiece("t"), CitedWithin(WITHIN)],
     Unread: [Unread(MARK)],
 }
 FRAMING = {Started, Counted, Finished, Failed}

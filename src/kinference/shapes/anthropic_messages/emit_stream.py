@@ -6,6 +6,7 @@ from kinference.shapes import code_execution
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Cited,
+    CitedWithin,
     Counted,
     Counts,
     Failed,
@@ -108,7 +109,7 @@ class MessagesStreamEmitter:
                 return self._close() + self._open("redacted_thinking", block) + self._close()
             case Executed():
                 return self._close() + self._ran(piece)
-            case Cited() if self._kind == "text":
+            case Cited() | CitedWithin() if self._kind == "text":
                 return self._delta({"type": "citations_delta", "citation": to_messages(piece.citation)})
             case Started():
                 return self._start(piece)

@@ -7,7 +7,6 @@ import msgspec
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
-    Cited,
     Counted,
     Counts,
     Finished,
@@ -18,6 +17,7 @@ from kinference.shapes.answers import (
     Started,
     TextPiece,
     ToolBegun,
+    cited,
 )
 from kinference.shapes.anthropic_messages.answer import counts_of, declined, finish_of
 from kinference.shapes.citations import CITATIONS_MAX, of_messages
@@ -103,7 +103,7 @@ class MessagesStreamParser:
                 yield ReasoningEnd(signature, Api.ANTHROPIC_MESSAGES if signature else None)
             case "content_block_stop" if key_in(body, "index") in self._cited:
                 begin, found = self._cited.pop(key_in(body, "index"))
-                yield from map(Cited, of_messages(found, begin, self._said))
+                yield from map(cited, of_messages(found, begin, self._said))
             case "content_block_stop" if key_in(body, "index") in self._runs:
                 block, texts = self._runs.pop(key_in(body, "index"))
                 yield from self._ran(block | {"input": as_object("".join(texts)) or block.get("input")})

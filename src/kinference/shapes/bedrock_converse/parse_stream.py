@@ -7,7 +7,6 @@ import msgspec
 
 from kinference.shapes.answers import (
     ArgumentsPiece,
-    Cited,
     Counted,
     Counts,
     Failed,
@@ -18,6 +17,7 @@ from kinference.shapes.answers import (
     Started,
     TextPiece,
     ToolBegun,
+    cited,
 )
 from kinference.shapes.bedrock_converse.answer import ISSUER, READ, counts_of, failed, finish_of, inner
 from kinference.shapes.citations import CITATIONS_MAX, of_converse
@@ -105,7 +105,7 @@ class ConverseStreamParser:
                 yield ReasoningEnd(signature, ISSUER if signature else None)
             case "contentBlockStop" if index in self._cited:
                 found, begin = self._cited.pop(index), self._begun.get(index, self._said)
-                yield from map(Cited, of_converse(found, begin, self._said))
+                yield from map(cited, of_converse(found, begin, self._said))
             case "messageStop":
                 self.is_complete = True
                 yield from failed(body.get("stopReason"))

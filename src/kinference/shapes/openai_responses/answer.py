@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kinference.shapes import code_execution, made_images
 from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
-from kinference.shapes.citations import CITATIONS_MAX, Citation, to_responses
+from kinference.shapes.citations import CITATIONS_MAX, Citation, held_in, to_responses
 from kinference.shapes.citations import of_openai as of_openai_annotations
 from kinference.shapes.ir import Block, Executed, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import as_object
@@ -101,6 +101,7 @@ def read_item(item: Json) -> Iterator[Block]:
             for part in content if isinstance(content, list) else ():
                 if isinstance(part, dict) and (text := text_in(part, "text")):
                     yield Text(text, logprobs=of_openai(part.get("logprobs")))
+                    yield from map(Unread, held_in(part.get("annotations")))
                 elif isinstance(part, dict) and (refusal := text_in(part, "refusal")):
                     yield Refusal(refusal)
                 elif isinstance(part, dict) and (kind := text_in(part, "type")) not in _SAID:
@@ -160,7 +161,9 @@ def _items(answer: Answer, suffix: str) -> Iterator[Json]:
     for at, block in enumerate(answer.blocks):
         if isinstance(block, Text):
             before, said = said, said + len(block.text)
-            within = [to_responses(one, before) for one in answer.citations if before < one.end <= said]
+            within = [
+                to_responses(one, before) for one in answer.citations if one.place is None and before < one.end <= said
+            ]
             yield message_item(f"msg_{suffix}_{at}", [text_part(block.text, block.logprobs, within)])
         elif item := _item(block, f"{suffix}_{at}"):
             yield item

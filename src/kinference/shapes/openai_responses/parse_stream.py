@@ -21,7 +21,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.citations import CITATIONS_MAX
+from kinference.shapes.citations import CITATIONS_MAX, held_in
 from kinference.shapes.citations import of_openai as of_openai_annotations
 from kinference.shapes.code_execution import RESPONSES_ITEM
 from kinference.shapes.failures import failure_of
@@ -157,6 +157,7 @@ class ResponsesStreamParser:
 
     def _rests(self, part: _Part, annotations: list[object]) -> Iterator[Piece]:
         """The pages that a part rests on: each is told by itself, and most often again with the whole."""
+        yield from map(Unread, held_in(annotations))
         before = sum(count for other, count in self._heard.items() if other.name == part.name and other != part)
         for citation in of_openai_annotations(annotations, before):
             if self._cited.total() < CITATIONS_MAX:
