@@ -175,6 +175,7 @@ class Admission:
                 yield Released(waiting, outcome)
             else:
                 line.serve(waiting)
+                line.follow(outcome)
                 waited = f"waited {(now - waiting.since) * 1e3:.0f} ms until an engine could start it"
                 yield Released(waiting, _told(self.router.commit(outcome, now), waited))
 

@@ -6,18 +6,23 @@ after what was held before it is done. So short work overtakes long work, and ye
 than its turn would have taken and a wait that is in order. Sizes are compared in tokens, which stay what they are while
 it is learned how long an engine takes for them.
 
+What has been computed for one that left need not be computed for those held that begin alike: they are due as much
+sooner, and bound for where it went.
+
 Between tenants it is deficit round robin with a quantum as small as can be, charged in work as it is served: whoever
 has had the least has its turn. Nobody saves up by staying away, and who has had more keeps that debt while away.
 """
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 from types import MappingProxyType
 
 from kinference.core.candidates import Group
+from kinference.core.cost import REQUEST_TOKENS
+from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.rates import Rates
 from kinference.core.request import Request
 from kinference.core.roster import Destination
@@ -30,6 +35,8 @@ AGED_TURN = 8
 
 DEBTS_MAX = 1_024
 """So many tenants that have left are remembered with what they had more than others."""
+FOLLOWING_MAX = 64
+"""So many are moved up at once when one leaves whose prompt theirs begin with; the others when the next one does."""
 GONE_MAX = 64
 """So many more than wait may be remembered of those that have left."""
 
@@ -84,6 +91,12 @@ class Waiting:
     charged_ms: Milliseconds = 0.0
     due: Seconds = 0.0
     """When it would be its turn, were nobody else there: the order within a tenant."""
+    prompt_tokens: int = 0
+    uncached: int = 0
+    """How many of them are to be computed."""
+    blocks: Sequence[int] = ()
+    missing: int = 0
+    """The first of its blocks that no destination holds; 0 where none is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +163,13 @@ class _ClassLine:
             debts = {name: served_ms for name, served_ms in self._debts.items() if served_ms > self._level_ms}
             self._debts = debts if len(debts) <= DEBTS_MAX else {}
 
+    def move(self, waiting: Waiting, due: Seconds) -> None:
+        """It is due at another time."""
+        items = self.tenants[waiting.request.tenant].items
+        items.remove(waiting)
+        waiting.due = due
+        insort(items, waiting, key=_due)
+
     def charge(self, waiting: Waiting) -> None:
         """It was served: its tenant pays."""
         tenant = self.tenants[waiting.request.tenant]
@@ -191,6 +211,8 @@ class WaitingLine:
         self._bound: Counter[str] = Counter()
         self.bound_ms: dict[str, Milliseconds] = {}
         """The work that waits for each destination."""
+        self._missing: dict[int, dict[int, Waiting]] = {}
+        """By the first block that no destination holds, and by number."""
         self.places: dict[str, tuple[Destination, Rates]] = {}
         """Who could serve any of them."""
 
@@ -205,6 +227,7 @@ class WaitingLine:
         place = self.bind(waiting, weighing, self.bound_ms)
         waiting.charged_ms = waiting.work_ms
         waiting.due = waiting.since + self._due_in(waiting, weighing, place)
+        self._note_missing(waiting, weighing, place)
         self._classes[waiting.request.qos].add(waiting)
         self._live[waiting.number] = waiting
         self.work_ms += waiting.work_ms
@@ -217,15 +240,64 @@ class WaitingLine:
         before_ms = self.bound_ms[waiting.bound_for] - waiting.work_ms
         return min(objective_s * relative, objective_s + before_ms / 1e3)
 
+    def _note_missing(self, waiting: Waiting, weighing: Weighing, place: int) -> None:
+        model, case = weighing.group.models[place], weighing.case
+        waiting.uncached = case.uncached[place]
+        waiting.prompt_tokens = case.uncached[place] + case.hits[place]
+        waiting.blocks = weighing.prompt.blocks.get(model, ())
+        self._wait_for(waiting, max(weighing.prompt.depths.get(model, {}).values(), default=0))
+
+    def _wait_for(self, waiting: Waiting, held: int) -> None:
+        """So many of its blocks are held somewhere."""
+        waiting.missing = waiting.blocks[held] if held < len(waiting.blocks) else 0
+        if waiting.missing:
+            self._missing.setdefault(waiting.missing, {})[waiting.number] = waiting
+
+    def _forget_missing(self, waiting: Waiting) -> None:
+        alike = self._missing.get(waiting.missing)
+        if alike is not None:
+            alike.pop(waiting.number, None)
+            if not alike:
+                del self._missing[waiting.missing]
+
+    def follow(self, weighing: Weighing) -> None:
+        """One left for the chosen place: what its prompt shares with those held will have been computed there."""
+        if not self._missing:
+            return
+        group, place = weighing.group, weighing.weighed.chosen
+        blocks = weighing.prompt.blocks.get(group.models[place], ())
+        found = [one for block in blocks if block in self._missing for one in self._missing[block].values()]
+        for waiting in found[:FOLLOWING_MAX]:
+            self._move_up(waiting, _shared(waiting.blocks, blocks), group, place)
+
+    def _move_up(self, waiting: Waiting, shared: int, group: Group, place: int) -> None:
+        self._forget_missing(waiting)
+        self._wait_for(waiting, shared)
+        traits = group.traits[group.models[place]]
+        cached = shared * BLOCK_BYTES / traits.bytes_per_token * group.destinations[place].hit_trust
+        uncached = max(REQUEST_TOKENS, waiting.prompt_tokens - int(cached))
+        if uncached >= waiting.uncached:
+            return
+        waiting.uncached = uncached
+        self._unbind(waiting)
+        self._bind(waiting, group.names[place], group.rates[place].line.ms_per_token * uncached)
+        relative = uncached / max(traits.uncached_tokens, 1.0)
+        due = waiting.since + self._rules.classes[waiting.request.qos].objective_s * relative
+        if due < waiting.due:
+            self._classes[waiting.request.qos].move(waiting, due)
+
     def bind(self, waiting: Waiting, weighing: Weighing, ahead: Mapping[str, Milliseconds]) -> int:
         """Have it wait for where it is best off, so much work ahead of it counted. Returns that place."""
         self._unbind(waiting)
-        names, bound_ms, totals = weighing.group.names, self.bound_ms, costs(weighing, ahead)
+        totals = costs(weighing, ahead)
         place = totals.index(min(totals))
-        waiting.bound_for, waiting.work_ms = names[place], weighing.case.work[place]
-        bound_ms[names[place]] = bound_ms.get(names[place], 0.0) + waiting.work_ms
-        self._bound[names[place]] += 1
+        self._bind(waiting, weighing.group.names[place], weighing.case.work[place])
         return place
+
+    def _bind(self, waiting: Waiting, name: str, work_ms: Milliseconds) -> None:
+        waiting.bound_for, waiting.work_ms = name, work_ms
+        self.bound_ms[name] = self.bound_ms.get(name, 0.0) + work_ms
+        self._bound[name] += 1
 
     def _unbind(self, waiting: Waiting) -> None:
         if waiting.bound_for not in self._bound:
@@ -246,6 +318,7 @@ class WaitingLine:
         self._classes[waiting.request.qos].drop(waiting)
         del self._live[waiting.number]
         self._unbind(waiting)
+        self._forget_missing(waiting)
         self.work_ms = self.work_ms - waiting.charged_ms if self._live else 0.0
         if len(self._times) > 2 * len(self._live) + GONE_MAX:
             self._times = [(waiting.until, number) for number, waiting in self._live.items()]
@@ -321,6 +394,18 @@ class WaitingLine:
             for qos, line in self._classes.items()
             if line.tenants
         }
+
+
+def _shared(some: Sequence[int], others: Sequence[int]) -> int:
+    """How many leading blocks are the same: each stands for all before it, too."""
+    low, high = 0, min(len(some), len(others))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if some[middle - 1] == others[middle - 1]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def costs(weighing: Weighing, ahead: Mapping[str, Milliseconds]) -> list[Milliseconds]:

@@ -10,7 +10,15 @@ from kinference.core.fleet import EndpointSpec, Fleet
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
 from kinference.core.request import Request
-from kinference.core.waiting import AGED_TURN, CLASS_RULES, DEBTS_MAX, AdmissionRules, Waiting, WaitingLine
+from kinference.core.waiting import (
+    AGED_TURN,
+    CLASS_RULES,
+    DEBTS_MAX,
+    FOLLOWING_MAX,
+    AdmissionRules,
+    Waiting,
+    WaitingLine,
+)
 from kinference.core.weigh import Weighing
 from kinference.ids import Address, ObjectRef, Seconds
 from kinference.vocabulary import AbortReason, Api, QosClass
@@ -53,6 +61,23 @@ class Line:
         decision = self._router.decide(replace(CHAT, prompt=(bytes([self._number]) * 4_000,)), 0.0)
         self._router.first_token(decision.reservation, 1.0, 200, 0.0)
         self._router.abort(decision.reservation, AbortReason.UNSPECIFIED, 0.0)
+
+    def ask(self, prompt: bytes, at: Seconds = 0.0) -> Waiting:
+        """One with this very prompt is held."""
+        weighing = self._router.weigh(replace(CHAT, prompt=(prompt,), prompt_bytes=len(prompt)), at)
+        assert isinstance(weighing, Weighing)
+        self._number += 1
+        waiting = Waiting(self._number, weighing.request, weighing.prompt, at, at + 60.0)
+        self.line.add(waiting, weighing)
+        return waiting
+
+    def leave(self, waiting: Waiting) -> str:
+        """It goes where it is best off now. Returns where."""
+        weighing = self._router.weigh(waiting.request, 0.0, waiting.prompt)
+        assert isinstance(weighing, Weighing)
+        self.line.serve(waiting)
+        self.line.follow(weighing)
+        return weighing.group.names[weighing.weighed.chosen]
 
     def order(self, now: Seconds = 0.0) -> list[Waiting]:
         return list(self.line.in_turn(now))
@@ -267,3 +292,46 @@ def test_those_that_came_before_an_engine_was_known_to_be_quick_go_before_equal_
     late = line.add(at=0.01)
     assert early[0].work_ms > 10 * late.work_ms
     assert line.order() == [*early, late]
+
+
+HEAD, OTHER_HEAD = b"a" * 400_000, b"b" * 400_000
+
+
+def test_those_that_begin_like_one_that_left_are_due_sooner_and_bound_for_where_it_went() -> None:
+    line = Line()
+    first = line.ask(HEAD + b"1" * 400)
+    apart, alike = line.ask(OTHER_HEAD + b"3" * 400), line.ask(HEAD + b"2" * 400)
+    assert line.order() == [first, apart, alike]
+    place = line.leave(first)
+    assert line.order() == [alike, apart]
+    assert alike.bound_for == place
+    assert alike.uncached < 500
+    assert abs(sum(line.line.bound_ms.values()) - alike.work_ms - apart.work_ms) < 1e-6
+
+
+def test_each_of_a_conversation_is_due_sooner_as_the_one_before_it_leaves() -> None:
+    line = Line()
+    turns = [line.ask(HEAD * number) for number in (1, 2, 3)]
+    for number, turn in enumerate(turns[:2]):
+        before = turns[number + 1].uncached
+        line.leave(turn)
+        assert turns[number + 1].uncached < before - 90_000
+
+
+def test_many_that_begin_alike_move_up_in_portions() -> None:
+    line = Line()
+    first, second, *others = [line.ask(HEAD + str(number).encode() * 400) for number in range(FOLLOWING_MAX + 12)]
+    line.leave(first)
+    assert sum(one.uncached < 2_000 for one in (second, *others)) == FOLLOWING_MAX
+    line.leave(second)
+    assert all(one.uncached < 2_000 for one in others)
+
+
+def test_what_has_no_whole_block_or_is_held_already_waits_for_no_other() -> None:
+    line = Line()
+    first = line.ask(HEAD)
+    short, again = line.ask(b"hello"), line.ask(HEAD)
+    line.leave(first)
+    assert (short.missing, again.missing) == (0, 0)
+    assert again.uncached < 2_000
+    assert line.order() == [short, again]
