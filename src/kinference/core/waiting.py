@@ -15,11 +15,12 @@ has had the least has its turn. Nobody saves up by staying away, and who has had
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 from types import MappingProxyType
 
+from kinference.core.alike import Alike
 from kinference.core.candidates import Group
 from kinference.core.cost import REQUEST_TOKENS
 from kinference.core.prefix.hashing import BLOCK_BYTES
@@ -35,8 +36,6 @@ AGED_TURN = 8
 
 DEBTS_MAX = 1_024
 """So many tenants that have left are remembered with what they had more than others."""
-FOLLOWING_MAX = 64
-"""So many are moved up at once when one leaves whose prompt theirs begin with; the others when the next one does."""
 GONE_MAX = 64
 """So many more than wait may be remembered of those that have left."""
 
@@ -94,9 +93,6 @@ class Waiting:
     prompt_tokens: int = 0
     uncached: int = 0
     """How many of them are to be computed."""
-    blocks: Sequence[int] = ()
-    missing: int = 0
-    """The first of its blocks that no destination holds; 0 where none is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +207,7 @@ class WaitingLine:
         self._bound: Counter[str] = Counter()
         self.bound_ms: dict[str, Milliseconds] = {}
         """The work that waits for each destination."""
-        self._missing: dict[int, dict[int, Waiting]] = {}
-        """By the first block that no destination holds, and by number."""
+        self._alike = Alike()
         self.places: dict[str, tuple[Destination, Rates]] = {}
         """Who could serve any of them."""
 
@@ -227,7 +222,7 @@ class WaitingLine:
         place = self.bind(waiting, weighing, self.bound_ms)
         waiting.charged_ms = waiting.work_ms
         waiting.due = waiting.since + self._due_in(waiting, weighing, place)
-        self._note_missing(waiting, weighing, place)
+        self._note_prompt(waiting, weighing, place)
         self._classes[waiting.request.qos].add(waiting)
         self._live[waiting.number] = waiting
         self.work_ms += waiting.work_ms
@@ -240,39 +235,22 @@ class WaitingLine:
         before_ms = self.bound_ms[waiting.bound_for] - waiting.work_ms
         return min(objective_s * relative, objective_s + before_ms / 1e3)
 
-    def _note_missing(self, waiting: Waiting, weighing: Weighing, place: int) -> None:
-        model, case = weighing.group.models[place], weighing.case
+    def _note_prompt(self, waiting: Waiting, weighing: Weighing, place: int) -> None:
+        model, case, prompt = weighing.group.models[place], weighing.case, weighing.prompt
         waiting.uncached = case.uncached[place]
         waiting.prompt_tokens = case.uncached[place] + case.hits[place]
-        waiting.blocks = weighing.prompt.blocks.get(model, ())
-        self._wait_for(waiting, max(weighing.prompt.depths.get(model, {}).values(), default=0))
-
-    def _wait_for(self, waiting: Waiting, held: int) -> None:
-        """So many of its blocks are held somewhere."""
-        waiting.missing = waiting.blocks[held] if held < len(waiting.blocks) else 0
-        if waiting.missing:
-            self._missing.setdefault(waiting.missing, {})[waiting.number] = waiting
-
-    def _forget_missing(self, waiting: Waiting) -> None:
-        alike = self._missing.get(waiting.missing)
-        if alike is not None:
-            alike.pop(waiting.number, None)
-            if not alike:
-                del self._missing[waiting.missing]
+        held = max(prompt.depths.get(model, {}).values(), default=0)
+        self._alike.add(waiting.number, prompt.blocks.get(model, ()), held)
 
     def follow(self, weighing: Weighing) -> None:
         """One left for the chosen place: what its prompt shares with those held will have been computed there."""
-        if not self._missing:
+        if not self._alike:
             return
         group, place = weighing.group, weighing.weighed.chosen
-        blocks = weighing.prompt.blocks.get(group.models[place], ())
-        found = [one for block in blocks if block in self._missing for one in self._missing[block].values()]
-        for waiting in found[:FOLLOWING_MAX]:
-            self._move_up(waiting, _shared(waiting.blocks, blocks), group, place)
+        for number, shared in self._alike.follow(weighing.prompt.blocks.get(group.models[place], ())):
+            self._move_up(self._live[number], shared, group, place)
 
     def _move_up(self, waiting: Waiting, shared: int, group: Group, place: int) -> None:
-        self._forget_missing(waiting)
-        self._wait_for(waiting, shared)
         traits = group.traits[group.models[place]]
         cached = shared * BLOCK_BYTES / traits.bytes_per_token * group.destinations[place].hit_trust
         uncached = max(REQUEST_TOKENS, waiting.prompt_tokens - int(cached))
@@ -318,7 +296,7 @@ class WaitingLine:
         self._classes[waiting.request.qos].drop(waiting)
         del self._live[waiting.number]
         self._unbind(waiting)
-        self._forget_missing(waiting)
+        self._alike.drop(waiting.number)
         self.work_ms = self.work_ms - waiting.charged_ms if self._live else 0.0
         if len(self._times) > 2 * len(self._live) + GONE_MAX:
             self._times = [(waiting.until, number) for number, waiting in self._live.items()]
@@ -394,18 +372,6 @@ class WaitingLine:
             for qos, line in self._classes.items()
             if line.tenants
         }
-
-
-def _shared(some: Sequence[int], others: Sequence[int]) -> int:
-    """How many leading blocks are the same: each stands for all before it, too."""
-    low, high = 0, min(len(some), len(others))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if some[middle - 1] == others[middle - 1]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def costs(weighing: Weighing, ahead: Mapping[str, Milliseconds]) -> list[Milliseconds]:
