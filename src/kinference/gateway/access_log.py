@@ -31,24 +31,29 @@ _ENDS = {end: end.value for end in End}
 class Record:
     """What is known of one request so far; each stage fills in what it learns."""
 
+    api = ""
+    tenant = ""
+    model = ""
+    endpoint = ""
+    status = 0
+    """0 until a head has gone out."""
+    end = End.INTERNAL
+    reason = ""
+    """What the client was told, where we refused."""
+    attempts = 0
+    upstream_s: Seconds = 0.0
+    """Time spent waiting for destinations before the head of the answer."""
+    overhead_ms: Milliseconds | None = None
+    ttft_ms: Milliseconds | None = None
+    prompt_tokens = 0
+    completion_tokens = 0
+    cached_tokens: int | None = None
+    usage_estimated = False
+    picked: PickResult | None = None
+    """The last answer of the picker: what is left of the tenant's limits is in it."""
+
     def __init__(self, request_id: str, path: str, accepted_at: Seconds) -> None:
         self.request_id, self.path, self.accepted_at = request_id, path, accepted_at
-        self.api = self.tenant = self.model = self.endpoint = ""
-        self.status = 0
-        """0 until a head has gone out."""
-        self.end = End.INTERNAL
-        self.reason = ""
-        """What the client was told, where we refused."""
-        self.attempts = 0
-        self.upstream_s: Seconds = 0.0
-        """Time spent waiting for destinations before the head of the answer."""
-        self.overhead_ms: Milliseconds | None = None
-        self.ttft_ms: Milliseconds | None = None
-        self.prompt_tokens = self.completion_tokens = 0
-        self.cached_tokens: int | None = None
-        self.usage_estimated = False
-        self.picked: PickResult | None = None
-        """The last answer of the picker: what is left of the tenant's limits is in it."""
 
     def set_overhead(self, now: Seconds) -> Milliseconds:
         """Ours is all the time since the first byte was accepted that was not spent waiting for destinations. The

@@ -6,6 +6,7 @@ from kinference.gateway import errors, headers
 from kinference.gateway.access_log import End, Record
 from kinference.gateway.array import CONTENT_TYPE, ArrayPassage, wants_array
 from kinference.gateway.attempts import Delivery
+from kinference.gateway.flow import Flow
 from kinference.gateway.itl import LAYOUT
 from kinference.gateway.options import Outside
 from kinference.gateway.passage import BYTES_PER_TOKEN, Counted, EventPassage, Passage, PlainPassage
@@ -34,8 +35,12 @@ class Answering:
 
     # --- on the way out --------------------------------------------------------------------------
 
-    def passage(self, told: Table, exchange: Exchange) -> tuple[Passage, Headers]:
-        """What the answer passes through, and the fields that its client gets. `told` are those of the answer."""
+    def flow(self, told: Table, exchange: Exchange) -> tuple[Flow, Headers]:
+        """The answer's way to its client, and the fields that go ahead. `told` are those that came."""
+        passage, head = self._passage(told, exchange)
+        return Flow(exchange, passage, self._clock, self.began), head
+
+    def _passage(self, told: Table, exchange: Exchange) -> tuple[Passage, Headers]:
         way_back = self._delivery.way_back
         is_events = headers.is_event_stream(told)
         passage: Passage
@@ -65,13 +70,13 @@ class Answering:
             delivery = self._delivery
             delivery.ticket.began(now - delivery.sent_at, delivery.answer.status)
 
-    def relayed(self, passage: Counted, first_byte_at: Seconds | None, end: End) -> None:
+    def relayed(self, flow: Flow, end: End) -> None:
         """The relay is over, however it ended."""
         self._record.end = end
         is_broken = end is End.UPSTREAM_CUT
-        if first_byte_at is not None:
-            self.came(first_byte_at)
-            self.account(passage, broken=is_broken)
+        if flow.first_byte_at is not None:
+            self.came(flow.first_byte_at)
+            self.account(flow.passage, broken=is_broken)
         elif is_broken:
             self.nothing_came()
 

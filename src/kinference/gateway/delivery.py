@@ -10,7 +10,7 @@ from kinference.gateway.array import array_of, wants_array
 from kinference.gateway.attempts import Delivery
 from kinference.gateway.errors import Refusal
 from kinference.gateway.options import GatewayOptions, Outside
-from kinference.gateway.relay import Pipe, Relay
+from kinference.gateway.relay import Relay
 from kinference.gateway.reply import Reply
 from kinference.gateway.routes import Route
 from kinference.gateway.translation import WholeTranslation, read_whole
@@ -41,14 +41,13 @@ class Deliverer(msgspec.Struct, frozen=True):
         if delivery.way_back is not None and not headers.is_stream(told):
             await self._deliver_whole(answering, delivery, delivery.way_back, reply)
             return
-        passage, head = answering.passage(told, reply.exchange)
+        flow, head = answering.flow(told, reply.exchange)
         await reply.start(answer.status, head)
-        pipe = Pipe(reply.exchange, answer, passage, self.outside.clock, self.options.keep_alive)
-        relay = Relay(pipe, answering.began)
+        relay = Relay(answer, flow, self.options.keep_alive)
         try:
             await relay.run()
         finally:
-            answering.relayed(passage, relay.first_byte_at, relay.end)
+            answering.relayed(flow, relay.end)
 
     async def _deliver_whole(self, answering: Answering, delivery: Delivery, way_back: WayBack, reply: Reply) -> None:
         """Read all of an answer before the client hears of it: only then is it known to be one."""

@@ -13,19 +13,20 @@ from kinference.wire.exchange import Exchange
 class Flow:
     """One answer's way out. A chunk goes through in the very call that brings it."""
 
+    is_behind = False
+    """Whether the client has yet to take what was sent."""
+    has_all = False
+    """Whether what it was sent ends the stream, after which SDKs leave without a word."""
+    failure: ClientGone | UpstreamCut | None = None
+    """What came to nothing in `take`: whoever brings the chunk is not who waits for the end."""
+    first_byte_at: Seconds | None = None
+
     def __init__(
         self, exchange: Exchange, passage: Passage, clock: Clock, on_first_byte: Callable[[Seconds], None]
     ) -> None:
-        self._exchange, self._passage, self._clock = exchange, passage, clock
-        self._on_first_byte = on_first_byte
-        self.is_behind = False
-        """Whether the client has yet to take what was sent."""
-        self.has_all = False
-        """Whether what it was sent ends the stream, after which SDKs leave without a word."""
-        self.failure: ClientGone | UpstreamCut | None = None
-        """What came to nothing in `take`: whoever brings the chunk is not who waits for the end."""
+        self.exchange, self.passage = exchange, passage
+        self._clock, self._on_first_byte = clock, on_first_byte
         self._quiet_since = clock.now()
-        self.first_byte_at: Seconds | None = None
 
     def take(self, chunk: bytes) -> bool:
         """Send on what has come. Returns whether more is welcome."""
@@ -34,24 +35,24 @@ class Flow:
             self.first_byte_at = now
             self._on_first_byte(now)
         try:
-            if out := self._passage.feed(chunk, now):
+            if out := self.passage.feed(chunk, now):
                 self.send(out)
         except (ClientGone, UpstreamCut) as failure:
             self.failure = failure
             return False
         if self.is_behind:
             return False
-        self.has_all = self._passage.is_whole(cut=True)
+        self.has_all = self.passage.is_whole(cut=True)
         return True
 
     def send(self, out: bytes) -> None:
         """Send something. Raises ClientGone."""
-        self.is_behind = not self._exchange.send(out)
+        self.is_behind = not self.exchange.send(out)
 
     def catch_up(self) -> None:
         """The client has taken all that it was sent."""
         self.is_behind = False
-        self.has_all = self._passage.is_whole(cut=True)
+        self.has_all = self.passage.is_whole(cut=True)
 
     def speak_up(self, pause: Seconds) -> Seconds:
         """Say something where the stream has been silent for so long, so that no proxy in between gives it up. Returns
@@ -63,7 +64,7 @@ class Flow:
             return left
         self._quiet_since = now
         # A client that takes nothing would not get this either.
-        if not self.is_behind and (words := self._passage.keep_alive()):
+        if not self.is_behind and (words := self.passage.keep_alive()):
             with suppress(ClientGone):  # the pump learns of it by itself
                 self.send(words)
         return pause

@@ -22,13 +22,14 @@ class HeldBody:
     raises BudgetExceeded at our limit and RetryLater at the picker's.
     """
 
+    whole = b""
+    """All of it, once it has arrived."""
+    _counted = 0
+
     def __init__(self, limits: BodyLimits, picker: Picker) -> None:
         self._bytes_max, self.idle = limits.bytes_max, limits.idle
         self._picker = picker
         self._pieces: list[bytes] = []
-        self._counted = 0
-        self.whole = b""
-        """All of it, once it has arrived."""
 
     def take_arrived(self, exchange: Exchange) -> bool:
         """Take it in at once, where all of it is here; else it is yet to be received."""

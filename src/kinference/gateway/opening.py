@@ -89,7 +89,7 @@ class Opening(UpstreamAnswer):
         """Wait for the first chunk of an answer in one piece. Raises as `chunks` does, and UpstreamCut without any or
         where it is of no JSON, which no client of any API could read.
         """
-        chunk = await self._next()
+        chunk = await anext(self._chunks, None)
         if chunk is None:
             raise UpstreamCut("the destination answered with nothing")
         self._hold(chunk)

@@ -5,27 +5,12 @@ client takes less than comes.
 """
 
 import asyncio
-from collections.abc import Callable
-
-import msgspec
 
 from kinference.errors import ClientGone, UpstreamCut, UpstreamTimeout
 from kinference.gateway.access_log import End
 from kinference.gateway.flow import Flow
-from kinference.gateway.passage import Passage
 from kinference.ids import Seconds
-from kinference.ports import Clock, UpstreamAnswer
-from kinference.wire.exchange import Exchange
-
-
-class Pipe(msgspec.Struct, frozen=True):
-    """Both ends of one relay and what lies between."""
-
-    exchange: Exchange
-    answer: UpstreamAnswer
-    passage: Passage
-    clock: Clock
-    keep_alive: Seconds
+from kinference.ports import UpstreamAnswer
 
 
 class Relay:
@@ -35,21 +20,14 @@ class Relay:
 
     end = End.CLIENT_CLOSED
 
-    def __init__(self, pipe: Pipe, on_first_byte: Callable[[Seconds], None]) -> None:
-        self._answer, self._keep_alive = pipe.answer, pipe.keep_alive
-        self._exchange, self._passage = pipe.exchange, pipe.passage
-        self._flow = Flow(pipe.exchange, pipe.passage, pipe.clock, on_first_byte)
-        self.take = self._flow.take
+    def __init__(self, answer: UpstreamAnswer, flow: Flow, keep_alive: Seconds) -> None:
+        self._answer, self._flow, self._keep_alive = answer, flow, keep_alive
+        self.take = flow.take
         self._silence: asyncio.TimerHandle | None = None
-
-    @property
-    def first_byte_at(self) -> Seconds | None:
-        """When the first of it came; None when none has."""
-        return self._flow.first_byte_at
 
     async def run(self) -> None:
         """Relay to the end, whatever the end is. Raises nothing but its own cancellation."""
-        if self._passage.can_keep_alive:
+        if self._flow.passage.can_keep_alive:
             self._listen(self._keep_alive)
         try:
             self.end = await self._pump()
@@ -62,7 +40,7 @@ class Relay:
                 self.end = self._good_end()
 
     async def _pump(self) -> End:
-        passage = self._passage
+        passage = self._flow.passage
         try:
             await self._answer.pour(self)
         except (UpstreamCut, UpstreamTimeout):
@@ -76,7 +54,7 @@ class Relay:
             await self._write(rest)
         if not passage.is_whole(cut=is_cut):
             return await self._break_off()
-        await self._exchange.finish()
+        await self._flow.exchange.finish()
         return self._good_end()
 
     async def ready(self) -> None:
@@ -84,7 +62,7 @@ class Relay:
         if flow.failure is not None:
             raise flow.failure
         if flow.is_behind:
-            await self._exchange.drained()
+            await flow.exchange.drained()
             flow.catch_up()
 
     async def _write(self, out: bytes) -> None:
@@ -92,16 +70,16 @@ class Relay:
         await self.ready()
 
     async def _break_off(self) -> End:
-        farewell = self._passage.farewell()
+        exchange, farewell = self._flow.exchange, self._flow.passage.farewell()
         if farewell is None:
-            self._exchange.abort()
+            exchange.abort()
         else:
             await self._write(farewell)
-            await self._exchange.finish()
+            await exchange.finish()
         return End.UPSTREAM_CUT
 
     def _good_end(self) -> End:
-        return End.UPSTREAM_ERROR if self._passage.has_failed() else End.OK
+        return End.UPSTREAM_ERROR if self._flow.passage.has_failed() else End.OK
 
     def _listen(self, pause: Seconds) -> None:
         """Listen for silence."""

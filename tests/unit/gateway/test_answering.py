@@ -27,12 +27,17 @@ class Run:
 
     def __init__(self, headers: Headers = JSON, path: str = CHAT, way_back: WayBack | None = None) -> None:
         self.world, self.record = World(), Record("req_1", path, 100.0)
-        self.answer = FakeAnswer(200, headers)
+        self.answer, self.exchange = FakeAnswer(200, headers), FakeExchange(path)
         route = find(path)
         assert route is not None
         delivery = Delivery(self.answer, Ticket(self.world.picker, ID), 99.75, 400, False, way_back)
         self.answering = Answering(self.world.outside, self.record, route, delivery)
-        self.passage, self.head = self.answering.passage(table(headers), FakeExchange(path))
+        self.flow, self.head = self.answering.flow(table(headers), self.exchange)
+        self.passage = self.flow.passage
+
+    def take(self, chunk: bytes) -> None:
+        self.exchange.status = 200
+        self.flow.take(chunk)
 
 
 def in_anthropics() -> WayBack:
@@ -74,9 +79,8 @@ def test_a_client_of_gemini_that_asks_for_no_events_gets_an_array() -> None:
 
 def test_the_first_byte_is_reported_and_an_end_accounted_for() -> None:
     run = Run()
-    run.answering.began(100.0)
-    run.passage.feed(b'{"usage":{"prompt_tokens":5,"completion_tokens":1},"model":"served"}', 100.0)
-    run.answering.relayed(run.passage, 100.0, End.OK)
+    run.take(b'{"usage":{"prompt_tokens":5,"completion_tokens":1},"model":"served"}')
+    run.answering.relayed(run.flow, End.OK)
     assert run.world.picker.first == [FirstTokenReport(ID, 250, 200)]
     assert run.world.picker.final == [FinalTokenReport(ID, "served", 5, 1)]
     record = run.record
@@ -85,8 +89,8 @@ def test_the_first_byte_is_reported_and_an_end_accounted_for() -> None:
 
 def test_what_was_not_counted_is_estimated_and_a_broken_answer_said_to_be() -> None:
     run = Run()
-    run.passage.feed(b"12345678", 100.0)
-    run.answering.relayed(run.passage, 100.0, End.UPSTREAM_CUT)
+    run.take(b"12345678")
+    run.answering.relayed(run.flow, End.UPSTREAM_CUT)
     assert run.world.picker.final == [FinalTokenReport(ID, "", 100, 2, broken=True)]
     assert run.record.usage_estimated
 
@@ -94,7 +98,7 @@ def test_what_was_not_counted_is_estimated_and_a_broken_answer_said_to_be() -> N
 @pytest.mark.parametrize(("end", "told"), [(End.UPSTREAM_CUT, [502]), (End.CLIENT_CLOSED, [])])
 def test_nothing_at_all_is_a_failure_of_a_destination_that_broke_off(end: End, told: list[int]) -> None:
     run = Run()
-    run.answering.relayed(run.passage, None, end)
+    run.answering.relayed(run.flow, end)
     assert [report.upstream_status for report in run.world.picker.first] == told
     assert run.world.picker.aborted == [(ID, AbortReason.UNSPECIFIED)] * len(told)
     assert (run.world.picker.final, run.record.ttft_ms) == ([], None)
@@ -102,7 +106,7 @@ def test_nothing_at_all_is_a_failure_of_a_destination_that_broke_off(end: End, t
 
 def test_a_count_teaches_the_picker_nothing() -> None:
     run = Run(path=COUNT)
-    run.answering.began(100.0)
-    run.answering.relayed(run.passage, 100.0, End.OK)
+    run.take(b"{}")
+    run.answering.relayed(run.flow, End.OK)
     picker = run.world.picker
     assert (picker.first, picker.final, picker.aborted) == ([], [], [(ID, AbortReason.NOT_DISPATCHED)])

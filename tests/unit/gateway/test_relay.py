@@ -5,8 +5,9 @@ import pytest
 
 from kinference.errors import UpstreamTimeout
 from kinference.gateway.access_log import End
+from kinference.gateway.flow import Flow
 from kinference.gateway.passage import EventPassage, Passage, PlainPassage
-from kinference.gateway.relay import Pipe, Relay
+from kinference.gateway.relay import Relay
 from kinference.vocabulary import Api
 from tests.unit.gateway.fakes import CUT, FakeAnswer, FakeExchange, ManualClock
 
@@ -26,8 +27,8 @@ class Running:
         self.exchange.status = 200
         self.clock = ManualClock()
         self.first_bytes: list[float] = []
-        pipe = Pipe(self.exchange, answer, passage, self.clock, 15.0)
-        self.relay = Relay(pipe, self._note)
+        self.flow = Flow(self.exchange, passage, self.clock, self._note)
+        self.relay = Relay(answer, self.flow, 15.0)
 
     def _note(self, now: float) -> None:
         self.first_bytes.append(now)
@@ -85,7 +86,7 @@ async def test_an_answer_in_one_piece_that_breaks_off_breaks_the_clients_connect
 async def test_an_empty_answer_is_an_answer() -> None:
     running = Running(FakeAnswer(chunks=()), PlainPassage(Api.OPENAI_CHAT))
     assert await running.run() is End.OK
-    assert (running.first_bytes, running.relay.first_byte_at) == ([], None)
+    assert (running.first_bytes, running.flow.first_byte_at) == ([], None)
 
 
 async def test_an_error_inside_the_stream_goes_through_and_is_told_apart() -> None:
@@ -153,7 +154,7 @@ def silent_relay(
     exchange: FakeExchange, answer: FakeAnswer, passage: Passage, clock: ManualClock | None = None
 ) -> Relay:
     exchange.status = 200
-    return Relay(Pipe(exchange, answer, passage, clock or LoopClock(), 0.005), lambda _now: None)
+    return Relay(answer, Flow(exchange, passage, clock or LoopClock(), lambda _now: None), 0.005)
 
 
 async def test_a19_a_silent_stream_is_kept_alive_again_and_again() -> None:
