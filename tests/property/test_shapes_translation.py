@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinference.shapes.answers import (
@@ -87,7 +87,8 @@ PIECES: list[Piece] = [
 ]
 
 texts = st.text(max_size=12)
-words = st.text(st.characters(categories=["L", "N", "Zs", "So"]), min_size=1, max_size=12)
+words = st.text(st.characters(categories=["L", "N", "Zs", "So"]), min_size=1, max_size=12).filter(str.strip)
+"""Of white space alone they are nothing to those who refuse them, and a turn of nothing else is none."""
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | texts,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
@@ -167,7 +168,6 @@ def conversation(body: bytes) -> list[Any]:
 def test_a_chat_comes_back_from_another_api_as_it_went(between: Api, exchanges: list[list[dict[str, Any]]]) -> None:
     """System text within a conversation and names with signs become something else, which the tables say."""
     plain = [[message for message in exchange if message["role"] != "system"] for exchange in exchanges]
-    assume(not any((message["content"] or "").isspace() for exchange in plain for message in exchange))  # left out
     body = chat(plain).replace(b"g.h", b"g_h")
     there = written(body, Api.OPENAI_CHAT, between)
     assert conversation(written(there, between, Api.OPENAI_CHAT)) == conversation(body)
