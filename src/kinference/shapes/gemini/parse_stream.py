@@ -92,7 +92,7 @@ class GeminiStreamParser:
 
     def counts(self) -> Counts:
         """The usage that came with the last piece of text."""
-        return counts_of(loads(self._usage))
+        return counts_of(loads(bytes(self._usage)))
 
     def feed(self, event: Event) -> list[Piece]:
         """What one event means."""
