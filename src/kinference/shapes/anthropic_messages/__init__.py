@@ -8,5 +8,5 @@ from kinference.shapes.anthropic_messages.parse_stream import MessagesStreamPars
 from kinference.shapes.anthropic_messages.request import parse_request
 from kinference.shapes.dialects import Client, Destination
 
-CLIENT = Client(FIELDS, parse_request, emit_answer, MessagesStreamEmitter)
-DESTINATION = Destination(emit_request, parse_answer, MessagesStreamParser)
+CLIENT: Client = Client(FIELDS, parse_request, emit_answer, MessagesStreamEmitter)
+DESTINATION: Destination = Destination(emit_request, parse_answer, MessagesStreamParser)

@@ -6,4 +6,4 @@ from kinference.shapes.bedrock_converse.frames import FrameReader
 from kinference.shapes.bedrock_converse.parse_stream import ConverseStreamParser
 from kinference.shapes.dialects import Destination
 
-DESTINATION = Destination(emit_request, parse_answer, ConverseStreamParser, FrameReader)
+DESTINATION: Destination = Destination(emit_request, parse_answer, ConverseStreamParser, FrameReader)

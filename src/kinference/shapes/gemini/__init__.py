@@ -8,5 +8,5 @@ from kinference.shapes.gemini.fields import FIELDS
 from kinference.shapes.gemini.parse_stream import GeminiStreamParser
 from kinference.shapes.gemini.request import parse_request
 
-CLIENT = Client(FIELDS, parse_request, emit_answer, GeminiStreamEmitter)
-DESTINATION = Destination(emit_request, parse_answer, GeminiStreamParser)
+CLIENT: Client = Client(FIELDS, parse_request, emit_answer, GeminiStreamEmitter)
+DESTINATION: Destination = Destination(emit_request, parse_answer, GeminiStreamParser)

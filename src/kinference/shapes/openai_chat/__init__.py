@@ -8,5 +8,5 @@ from kinference.shapes.openai_chat.fields import FIELDS
 from kinference.shapes.openai_chat.parse_stream import ChatStreamParser
 from kinference.shapes.openai_chat.request import parse_request
 
-CLIENT = Client(FIELDS, parse_request, emit_answer, ChatStreamEmitter)
-DESTINATION = Destination(emit_request, parse_answer, ChatStreamParser)
+CLIENT: Client = Client(FIELDS, parse_request, emit_answer, ChatStreamEmitter)
+DESTINATION: Destination = Destination(emit_request, parse_answer, ChatStreamParser)

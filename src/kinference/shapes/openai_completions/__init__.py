@@ -4,4 +4,4 @@ from kinference.shapes.dialects import Client
 from kinference.shapes.openai_completions.answer import CompletionStreamEmitter, emit_answer
 from kinference.shapes.openai_completions.request import FIELDS, parse_request
 
-CLIENT = Client(FIELDS, parse_request, emit_answer, CompletionStreamEmitter)
+CLIENT: Client = Client(FIELDS, parse_request, emit_answer, CompletionStreamEmitter)

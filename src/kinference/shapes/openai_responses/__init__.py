@@ -8,5 +8,5 @@ from kinference.shapes.openai_responses.fields import FIELDS
 from kinference.shapes.openai_responses.parse_stream import ResponsesStreamParser
 from kinference.shapes.openai_responses.request import parse_request
 
-CLIENT = Client(FIELDS, parse_request, emit_answer, ResponsesStreamEmitter, ECHOED)
-DESTINATION = Destination(emit_request, parse_answer, ResponsesStreamParser)
+CLIENT: Client = Client(FIELDS, parse_request, emit_answer, ResponsesStreamEmitter, ECHOED)
+DESTINATION: Destination = Destination(emit_request, parse_answer, ResponsesStreamParser)
