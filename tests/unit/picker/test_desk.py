@@ -29,8 +29,8 @@ from kinference.vocabulary import AbortReason, Api, Outcome, QosClass, StreamUsa
 
 Advance = Callable[[float], None]
 
-SMALL_OBJECTS_MAX = 13
-"""Each: fewer by far than the request had when it was picked, forty and more."""
+SMALL_OBJECTS_MAX = 17
+"""Each, compiled or not: fewer by far than the request had when it was picked, forty and more."""
 SHORT = b'{"model": "llama", "messages": [{"role": "user", "content": "%d"}]}'
 """Not one block of it is indexed."""
 CHAT = json.dumps({"model": "llama", "messages": [{"role": "user", "content": "hello " * 200}]}).encode()
