@@ -24,10 +24,11 @@ other work gives other absolute figures. Each request has a prompt and an id of 
 the same in all.
 
 Ours parses, hashes prefixes, decides, reports and counts; nginx and Envoy only pass bytes on, and are there as the measure
-of what a proxy costs. The routers in Rust choose by a policy; LiteLLM and Portkey translate. The slow ones are asked
-with eight connections at most. This page is written by the script from `bench/comparison/results.json`:
+of what a proxy costs. Compiled is ours from the same sources ([how](../how-to/compile.md)). The routers in Rust choose by a
+policy; LiteLLM and Portkey translate. The slow ones are asked with eight connections at most. This page is written by the
+script from `bench/comparison/results.json`:
 
-    bench/comparison/install.sh .bench && .venv/bin/python bench/comparison/run.py --rivals .bench
+    make native && bench/comparison/install.sh .bench && .venv/bin/python bench/comparison/run.py --rivals .bench
 """
 
 

@@ -14,6 +14,7 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 PATIENCE_S = 90.0
+NATIVE = Path(__file__).parents[2] / ".native"
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 NGINX = """daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log stderr error;
 events {{ worker_connections 8192; }}
@@ -87,12 +88,21 @@ def free_port() -> int:
         return port
 
 
-def ours(wire: str) -> Router:
+def ours(name: str, program: Path, wire: str) -> Router:
     listen = {"GATEWAY": "{port}", "PICKER": "0", "ADMIN": "{other}"}
     env = {f"KINFERENCE_LISTEN_{plane}": f"127.0.0.1:{port}" for plane, port in listen.items()}
-    program = str(Path(sys.executable).with_name("kinference"))
     flags = ("serve", "--log-level", "warning", "--engine", "http://127.0.0.1:{engine}", "--wire", wire)
-    return Router(f"kinference, {'own' if wire == 'own' else 'library'} wire", (program, *flags), env=env)
+    return Router(f"kinference, {name}", (str(program), *flags), env=env)
+
+
+def builds() -> Iterator[Router]:
+    """Ours by either wire, and compiled where `make native` was run."""
+    program = Path(sys.executable).with_name("kinference")
+    yield ours("own wire", program, "own")
+    yield ours("library wire", program, "grpcio")
+    compiled = NATIVE / "bin/kinference"
+    if compiled.exists():
+        yield ours("compiled", compiled, "own")
 
 
 def rivals(folder: Path) -> Iterator[Router]:

@@ -30,7 +30,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import page  # type: ignore[import-not-found] # noqa: E402 - a script beside this one
 import pickers  # type: ignore[import-not-found] # noqa: E402 - as above
-from routers import Router, Running, cpu_seconds, free_port, ours, resident_mb, rivals, running  # type: ignore[import-not-found] # noqa: E402 - as above
+from routers import Router, Running, builds, cpu_seconds, free_port, resident_mb, rivals, running  # type: ignore[import-not-found] # noqa: E402 - as above
 
 SLOW_CONNECTIONS_MAX = 8
 RATE, SLOW_RATE = 300, 20
@@ -119,7 +119,7 @@ def compare(options: argparse.Namespace, folder: Path) -> dict[str, object]:
     with ExitStack() as stack:
         engine_port = stack.enter_context(engine(wire, cores[0]))
         asker = Asker(wire, folder, cores[0], engine_port)
-        chosen = [ours("own"), ours("grpcio"), *(rivals(options.rivals) if options.rivals else ())]
+        chosen = [*builds(), *(rivals(options.rivals) if options.rivals else ())]
         up = [stack.enter_context(running(router, engine_port, folder, cores[-1])) for router in chosen]
         for one in up:
             asker.ask(one.router, one.port, LOADS[0], 0.5)
