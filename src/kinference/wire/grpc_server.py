@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from kinference.ids import Seconds
+from kinference.wire.burst import Burst
 from kinference.wire.grpc_call import Method
 from kinference.wire.grpc_health import SERVICE as HEALTH
 from kinference.wire.grpc_health import Health
@@ -37,19 +38,22 @@ class GrpcServer:
         }
         self._host = Host(methods, limits or GrpcLimits())
         self._listener: asyncio.Server | None = None
+        self._burst: Burst | None = None
 
     async def start(self) -> int:
         """Bind and serve. Returns the port, which is the system's choice where the address says 0."""
         host, _, port = self._address.rpartition(":")
         loop = asyncio.get_running_loop()
+        burst = self._burst = Burst(lambda: GrpcSession(self._host), self._tls, self._host.limits.handshake_timeout)
         self._listener = await loop.create_server(
-            lambda: GrpcSession(self._host),
+            burst,
             host.strip("[]") or None,
             int(port),
             backlog=1024,
-            ssl=self._tls.context if self._tls else None,
-            ssl_handshake_timeout=self._host.limits.handshake_timeout if self._tls else None,
+            ssl=burst.ssl,
+            ssl_handshake_timeout=burst.ssl_handshake_timeout,
         )
+        burst.attend(self._listener)
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
 
@@ -68,6 +72,8 @@ class GrpcServer:
                 await self._host.idle.wait()
         if self._listener is not None:
             self._listener.close()
+        if self._burst is not None:
+            self._burst.close()
         self._host.is_closed = True  # a connection may still come that the system had accepted before
         for session in tuple(self._host.sessions):
             session.close()

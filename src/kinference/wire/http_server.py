@@ -4,6 +4,7 @@ import asyncio
 
 from kinference.ids import Seconds
 from kinference.ports import Clock
+from kinference.wire.burst import Burst
 from kinference.wire.exchange import Handler
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.opening import Opening
@@ -34,27 +35,31 @@ class OwnHttpServer:
         self._tls = tls
         self._handler, self._clock, self._options = handler, clock, options or HttpServerOptions()
         self._listener: asyncio.Server | None = None
+        self._burst: Burst | None = None
         self._site: Site | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the bound port, which matters for port 0. Raises OSError when the port is taken."""
         site = self._open()
+        burst = self._burst = Burst(lambda: Opening(site), self._tls, self._options.head_timeout)
         self._listener = await site.loop.create_server(
-            lambda: Opening(site),
+            burst,
             host,
             port,
             backlog=self._options.backlog,
-            ssl=self._tls.context if self._tls else None,
-            ssl_handshake_timeout=self._options.head_timeout if self._tls else None,
+            ssl=burst.ssl,
+            ssl_handshake_timeout=burst.ssl_handshake_timeout,
         )
+        burst.attend(self._listener)
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
 
     async def start_unix(self, path: str) -> None:
         """Listen on a Unix socket instead. Raises OSError."""
         site = self._open()
-        loop, backlog = site.loop, self._options.backlog
-        self._listener = await loop.create_unix_server(lambda: Opening(site), path, backlog=backlog)
+        burst = self._burst = Burst(lambda: Opening(site))
+        self._listener = await site.loop.create_unix_server(burst, path, backlog=self._options.backlog)
+        burst.attend(self._listener)
 
     def _open(self) -> Site:
         loop = asyncio.get_running_loop()
@@ -98,6 +103,8 @@ class OwnHttpServer:
     def _stop_listening(self) -> Site | None:
         if self._listener is not None:
             self._listener.close()
+        if self._burst is not None:
+            self._burst.close()
         if self._site is not None:
             self._site.is_draining = True
         return self._site

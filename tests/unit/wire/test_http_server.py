@@ -1,19 +1,11 @@
 """Where the server listens, and how it stops."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
-
-import uvloop
 
 from kinference.wire.exchange import Exchange, Handler
 from kinference.wire.http_server import OwnHttpServer
 from tests.unit.wire.http1.serving import GET, RealClock, answer, connected, echo
-
-
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Both loops: their transports differ in more than speed."""
-    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 async def test_a_unix_socket_is_served(tmp_path: Path) -> None:

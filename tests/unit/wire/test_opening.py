@@ -2,11 +2,9 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import uvloop
 
 from kinference.wire.http2.frames import PREFACE
 from kinference.wire.http_server import OwnHttpServer
@@ -15,11 +13,6 @@ from tests.unit.wire.certificates import self_signed
 from tests.unit.wire.http1.serving import GET, RealClock, answer, echo, serving
 from tests.unit.wire.http1.serving import connected as connected_in_clear
 from tests.unit.wire.http2.client import connected
-
-
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Both loops: their transports differ in more than speed."""
-    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 async def test_the_first_bytes_decide_however_they_are_cut() -> None:

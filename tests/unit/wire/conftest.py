@@ -1,4 +1,4 @@
-"""A server of our own for raw clients, on both event loops."""
+"""Whatever waits, on both event loops."""
 
 import asyncio
 from collections.abc import Callable
