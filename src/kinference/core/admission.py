@@ -314,7 +314,7 @@ def _ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
     Callers need do neither (a Pick may be all that is ever heard of a request), and must not be made to wait for a
     guess.
     """
-    slope = rates.line.ms_per_token
+    slope = rates.ms_per_token
     if rates.typical.samples == 0 and not load.waiting and load.is_silent(slope, now):
         return 0.0
     ready_ms = slope * load.prefill_tokens - load.done_ms(slope, now)
@@ -349,7 +349,7 @@ def _room_in_ms(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds)
     beyond_ms = _ready_ms(load, rates, now) - within_ms
     if load.foreign_tokens:
         return max(0.0, beyond_ms)
-    slope = rates.line.ms_per_token
+    slope = rates.ms_per_token
     within_ms *= max(load.requests, 1) / load.believed if load.doubted else 1.0
     room_in_ms = load.ms_until_done(slope * load.prefill_tokens - within_ms, slope, now)
     if rates.typical.samples == 0 and not load.waiting:

@@ -1,6 +1,7 @@
 """Which of the prompts that are held begin like one that leaves: what is computed for it is computed for them, too."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 FOLLOWING_MAX = 64
 """So many are told of at once; the others when the next one leaves that begins like them."""
@@ -38,8 +39,8 @@ class Alike:
     def follow(self, blocks: Sequence[int]) -> list[tuple[int, int]]:
         """These blocks are held from now on: whose first missing one is among them, and how many they share."""
         waiting = self._waiting
-        found = [number for block in blocks if block in waiting for number in waiting[block]][:FOLLOWING_MAX]
-        return [(number, self._advance(number, blocks)) for number in found]
+        found = (number for block in blocks if block in waiting for number in waiting[block])
+        return [(number, self._advance(number, blocks)) for number in tuple(islice(found, FOLLOWING_MAX))]
 
     def _advance(self, number: int, blocks: Sequence[int]) -> int:
         own = self._blocks[number]

@@ -143,7 +143,7 @@ class Router:
         computed = _computed_tokens(destination.load, rates, case.ahead[chosen], now) + uncached
         alone = destination.load.prefilling == 0
         if not alone:
-            destination.load.close_silence(rates.line.ms_per_token, now)
+            destination.load.close_silence(rates.ms_per_token, now)
         reservation = self._ledger.reserve(destination.load, uncached, case.output_tokens, now)
         slot, blocks = group.slots[chosen], weighing.prompt.blocks.get(model)
         insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
@@ -370,7 +370,7 @@ class Router:
 
 def _computed_tokens(load: Load, rates: Rates, ahead: float, now: Seconds) -> float:
     """The prompt tokens that will be computed before a new one's turn, as far as anybody has told."""
-    slope = max(rates.line.ms_per_token, MS_PER_TOKEN_MIN)
+    slope = max(rates.ms_per_token, MS_PER_TOKEN_MIN)
     if rates.typical.samples == 0 and not load.waiting and load.is_silent(slope, now):
         return 0.0
     return load.left_of(ahead, slope, now)

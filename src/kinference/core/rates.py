@@ -162,7 +162,12 @@ class Rates:
     def line(self) -> Line:
         """The times to first token here."""
         typical, factor = self.typical, self.factor
-        return Line(min(factor * typical.line.base_ms, typical.base_ms_max), factor * typical.line.ms_per_token)
+        return Line(min(factor * typical.line.base_ms, typical.base_ms_max), self.ms_per_token)
+
+    @property
+    def ms_per_token(self) -> Milliseconds:
+        """That line's slope, where the rest of it is not asked for."""
+        return self.factor * self.typical.line.ms_per_token
 
     def learn(self, tokens: float, ttft_ms: Milliseconds, *, is_measured: bool = False) -> None:
         """One answer's first token came after `ttft_ms`, with `tokens` computed for it or ahead of it.

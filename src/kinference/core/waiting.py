@@ -258,7 +258,7 @@ class WaitingLine:
             return
         waiting.uncached = uncached
         self._unbind(waiting)
-        self._bind(waiting, group.names[place], group.rates[place].line.ms_per_token * uncached)
+        self._bind(waiting, group.names[place], group.rates[place].ms_per_token * uncached)
         relative = uncached / max(traits.uncached_tokens, 1.0)
         due = waiting.since + self._rules.classes[waiting.request.qos].objective_s * relative
         if due < waiting.due:
