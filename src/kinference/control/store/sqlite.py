@@ -6,9 +6,10 @@ The connection lives on one thread of its own, so that a slow disk never holds u
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,9 @@ from kinference.control.store.base import Kind, Row, Store
 
 BUSY_SECONDS = 10.0
 """How long to wait for another process that writes to the same file."""
+
+BUSY_AGAIN_SECONDS = 0.01
+"""How soon to ask again where SQLite refuses at once instead of waiting: two that turn a new file to WAL, a recovery."""
 
 Result = TypeVar("Result")
 
@@ -68,14 +72,18 @@ class SqliteStore(Store):
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, work)
 
     def _guarded(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        try:
-            if self._connection is None:
-                self._connection = _connected(self._path)
-            return work(self._connection)
-        except sqlite3.IntegrityError as error:
-            raise Referred(str(error)) from None
-        except (sqlite3.Error, OSError) as error:
-            raise StoreFailed(f"the store {self._path} cannot be used: {error}") from error
+        until = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                if self._connection is None:
+                    self._connection = _connected(self._path)
+                return work(self._connection)
+            except sqlite3.IntegrityError as error:
+                raise Referred(str(error)) from None
+            except (sqlite3.Error, OSError) as error:
+                if not _busy(error) or time.monotonic() > until:
+                    raise StoreFailed(f"the store {self._path} cannot be used: {error}") from error
+                time.sleep(BUSY_AGAIN_SECONDS)
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -83,10 +91,16 @@ class SqliteStore(Store):
             self._connection = None
 
 
+def _busy(error: Exception) -> bool:
+    """Whether another has the file just now: all that was begun is undone, and asking again is safe."""
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+
+
 def _connected(path: Path) -> sqlite3.Connection:
     """Open the file, for its owner alone, and bring its tables up to date."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with suppress(FileExistsError):  # a file that is there stays shut: closing it would drop this process's locks on it
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):

@@ -95,6 +95,14 @@ async def test_two_processes_may_write_to_one_file(store: SqliteStore, path: Pat
     await other.close()
 
 
+async def test_many_may_make_one_file_at_once(tmp_path: Path) -> None:
+    """SQLite refuses at once, whatever its time-out, one of two that turn a new file to WAL."""
+    for turn in range(60):
+        stores = [SqliteStore(tmp_path / f"{turn}.db") for _ in range(4)]
+        await asyncio.gather(*(each.open() for each in stores))
+        await asyncio.gather(*(each.close() for each in stores))
+
+
 async def test_the_file_is_its_owners_alone(store: SqliteStore, path: Path) -> None:
     await store.open()
     assert [mode(path), mode(path.parent)] == [0o600, 0o700]
