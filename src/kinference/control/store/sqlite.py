@@ -21,7 +21,7 @@ BUSY_SECONDS = 10.0
 """How long to wait for another process that writes to the same file."""
 
 BUSY_AGAIN_SECONDS = 0.01
-"""How soon to ask again where SQLite refuses at once instead of waiting: two that turn a new file to WAL, a recovery."""
+"""How soon to ask again where SQLite refuses at once instead of waiting: when two turn a new file to WAL, say."""
 
 Result = TypeVar("Result")
 
