@@ -101,6 +101,14 @@ FIELDS: Final[Fields] = {
         "input_examples": _IGNORED,
         **_MARK,
     },
+    "client_tool": {
+        "type": _MAPPED,
+        "name": _KEPT,
+        "strict": Concept.STRICT_TOOLS,
+        "max_characters": _IGNORED,  # which the client keeps to itself
+        **dict.fromkeys(("allowed_callers", "defer_loading", "input_examples"), _IGNORED),
+        **_MARK,
+    },
     "server_tool_use": {**_SEARCHED, "id": _IGNORED, "name": _IGNORED, "input": _IGNORED},
     "web_search_tool_result": {**_SEARCHED, "tool_use_id": _IGNORED, "content": _IGNORED},
     "tool_reference": {"type": _MAPPED, "tool_name": _MAPPED, "cache_control": _IGNORED},

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from kinference.shapes.client_tools import form_of
 from kinference.shapes.code_execution import is_messages_tool
 from kinference.shapes.ir import (
     CacheMark,
@@ -37,18 +38,22 @@ def _tools(tools: Sequence[object]) -> Iterator[Tool]:
             raise BadBody(f"{where}.function: {CHATS}")
         if is_search(tool) or is_messages_tool(tool) or is_tool_search(tool.get("type")):  # all found ones are offered
             continue
-        if tool.get("type") not in (None, "custom") or "input_schema" not in tool:
-            raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")
         name = string_of(tool.get("name"), f"{where}.name")
         if not name:
             raise BadBody(f"{where}.name: missing or empty")
-        yield Tool(
-            name=name,
-            description=string_of(tool.get("description"), f"{where}.description"),
-            schema=object_of(tool.get("input_schema"), f"{where}.input_schema"),
-            strict=bool_of(tool.get("strict"), f"{where}.strict"),
-            cache=mark_of(tool),
-        )
+        about, schema = _form(tool, where)
+        yield Tool(name, about, schema, strict=bool_of(tool.get("strict"), f"{where}.strict"), cache=mark_of(tool))
+
+
+def _form(tool: Json, where: str) -> tuple[str, Json]:
+    """What a tool that the client runs does and takes."""
+    form = form_of(tool)
+    if form is not None:
+        return form
+    if tool.get("type") not in (None, "custom") or "input_schema" not in tool:
+        raise Untranslatable(f"{where}.type: only its own provider knows this kind of tool")
+    about = string_of(tool.get("description"), f"{where}.description")
+    return about, object_of(tool.get("input_schema"), f"{where}.input_schema")
 
 
 def is_tool_search(kind: object) -> bool:

@@ -22,6 +22,13 @@ TYPES: dict[str, list[Any]] = {
     "tool_use": [sdk.ToolUseBlockParam],
     "tool_result": [sdk.ToolResultBlockParam],
     "tools": [sdk.ToolParam],
+    "client_tool": [
+        sdk.ToolBash20250124Param,
+        sdk.ToolTextEditor20250124Param,
+        sdk.ToolTextEditor20250429Param,
+        sdk.ToolTextEditor20250728Param,
+        sdk.MemoryTool20250818Param,
+    ],
     "server_tool_use": [sdk.ServerToolUseBlockParam],
     "web_search_tool_result": [sdk.WebSearchToolResultBlockParam],
     "tool_reference": [sdk.ToolReferenceBlockParam],

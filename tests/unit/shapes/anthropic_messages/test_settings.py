@@ -17,7 +17,7 @@ def test_tools() -> None:
     tool = {"name": "f", "description": "d", "input_schema": schema, "cache_control": {"type": "ephemeral"}}
     assert tools_of([tool]) == (Tool("f", "d", schema, cache=CacheMark()),)
     with pytest.raises(Untranslatable, match=r"tools\[0\].type"):
-        tools_of([{"type": "bash_20250124", "name": "bash"}])
+        tools_of([{"type": "web_fetch_20250910", "name": "bash"}])
     with pytest.raises(BadBody, match=r"tools\[0\].name"):
         tools_of([{"name": "", "input_schema": schema}])
 
