@@ -29,7 +29,7 @@ class Answering:
     """One answer to one client: how it passes, and its accounts."""
 
     def __init__(self, outside: Outside, record: Record, route: Route, delivery: Delivery) -> None:
-        self._clock, self._record, self._delivery = outside.clock, record, delivery
+        self._clock, self._record, self.delivery = outside.clock, record, delivery
         assert route.api is not None, "what was delivered was inferred"
         self._api, self._runs_prompt = route.api, route.runs_prompt
 
@@ -41,16 +41,16 @@ class Answering:
         return Flow(exchange, passage, self._clock, self.began), head
 
     def _passage(self, told: Table, exchange: Exchange) -> tuple[Passage, Headers]:
-        way_back = self._delivery.way_back
+        way_back = self.delivery.way_back
         is_events = headers.is_event_stream(told)
         passage: Passage
         if way_back is not None:
             passage, head = TranslatedPassage(way_back.back, self.frame(way_back)), translated_head(way_back)
             is_events = way_back.back.is_streaming
         else:
-            head = _head(self._delivery.answer.headers, told, is_events=is_events)
+            head = _head(self.delivery.answer.headers, told, is_events=is_events)
             if is_events and b"content-encoding" not in told:
-                passage = EventPassage(self._api, hide_usage=self._delivery.hide_usage)
+                passage = EventPassage(self._api, hide_usage=self.delivery.hide_usage)
             else:
                 passage = PlainPassage(self._api)
         if is_events and wants_array(exchange.path, exchange.query):
@@ -67,7 +67,7 @@ class Answering:
     def began(self, now: Seconds) -> None:
         """The first of the answer is here."""
         if self._runs_prompt:
-            delivery = self._delivery
+            delivery = self.delivery
             delivery.ticket.began(now - delivery.sent_at, delivery.answer.status)
 
     def relayed(self, flow: Flow, end: End) -> None:
@@ -82,25 +82,25 @@ class Answering:
 
     def came(self, now: Seconds) -> None:
         """The first of the answer came at this time, for the log."""
-        self._record.ttft_ms = (now - self._delivery.sent_at) * 1000
+        self._record.ttft_ms = (now - self.delivery.sent_at) * 1000
 
     def nothing_came(self) -> None:
         """The destination promised an answer by its head, and broke off: that is a failure of its own."""
-        delivery = self._delivery
+        delivery = self.delivery
         if self._runs_prompt:
             delivery.ticket.began(self._clock.now() - delivery.sent_at, errors.UPSTREAM_BROKEN.status)
         delivery.ticket.abort(AbortReason.UNSPECIFIED, "the destination broke its answer off")
 
     def account(self, passage: Counted, *, broken: bool = False) -> None:
         """Report what the answer came to."""
-        record, ticket = self._record, self._delivery.ticket
+        record, ticket = self._record, self.delivery.ticket
         if not self._runs_prompt:
             ticket.abort(AbortReason.NOT_DISPATCHED, "answered without running the prompt")
             return
         usage, gaps = passage.usage() or _NOTHING_COUNTED, passage.gaps()
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
         record.usage_estimated = prompt is None or completion is None
-        record.prompt_tokens = self._delivery.body_bytes // BYTES_PER_TOKEN if prompt is None else prompt
+        record.prompt_tokens = self.delivery.body_bytes // BYTES_PER_TOKEN if prompt is None else prompt
         record.completion_tokens = passage.estimated_tokens() if completion is None else completion
         record.cached_tokens = usage.cached_tokens
         report = FinalTokenReport(

@@ -9,10 +9,11 @@ from kinference.gateway.access_log import Record
 from kinference.gateway.auth import Caller
 from kinference.gateway.backends import Inbound, Leg, chat_leg_to, leg_to
 from kinference.gateway.errors import Refusal
+from kinference.gateway.headers import is_stream
 from kinference.gateway.held_body import HeldBody
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.ticket import Ticket
-from kinference.gateway.translation import in_chat, known_way_back, way_back
+from kinference.gateway.translation import in_chat, known_way_back, own_way_back, way_back
 from kinference.gateway.verdict import Blame, ErrorAnswer
 from kinference.ids import Address, Seconds, StreamId
 from kinference.observe.metrics import GATEWAY_FAILURES
@@ -30,7 +31,8 @@ from kinference.shapes.counting import count_request
 from kinference.shapes.scan import BadBody
 from kinference.shapes.translate import Way, WayBack
 from kinference.structs import Frozen
-from kinference.vocabulary import AbortReason, Loss, StreamUsage
+from kinference.vocabulary import AbortReason, Api, Loss, StreamUsage
+from kinference.wire.exchange import table
 from kinference.wire.sigv4 import Signable, signature
 
 _log = logging.getLogger(__name__)
@@ -221,11 +223,25 @@ class Attempts:
         self._record.upstream_s += waited
         return waited
 
-    def answered(self, answer: UpstreamAnswer, sending: Sending) -> Delivery:
-        """The destination's answer has begun, and is one."""
+    def own_way_back(self, answer: UpstreamAnswer, sending: Sending) -> WayBack | None:
+        """How an answer in the client's own API comes to be what it asked for, where it is a stream and it is wanted
+        whole or the other way round; None where it is. Raises UpstreamCut where it cannot.
+        """
+        order, api = self._order, self._order.inbound.api
+        if sending.way_back is not None or order.counts or api is Api.OPENAI_EMBEDDINGS:
+            return None
+        came = is_stream(table(answer.headers))
+        if not detect.asked_otherwise(api, order.inbound.path, order.body.whole, is_stream=came):
+            return None
+        way = Way(api, api, self._record.model, streams=not came)
+        return own_way_back(order.body.whole, way, wants_usage=not sending.hide_usage)
+
+    def answered(self, answer: UpstreamAnswer, sending: Sending, back: WayBack | None = None) -> Delivery:
+        """The destination's answer has begun, and is one. `back`, where it is not of the kind that was asked for."""
         self._waited(sending)
         s = sending
-        return Delivery(answer, s.ticket, s.sent_at, s.body_bytes, s.hide_usage, s.way_back, s.is_foreign_count)
+        back = back or s.way_back
+        return Delivery(answer, s.ticket, s.sent_at, s.body_bytes, s.hide_usage, back, s.is_foreign_count)
 
     def lacks_path(self, error: ErrorAnswer, sending: Sending) -> bool:
         """Whether an engine says by its status that it has no such path, so that it can be asked by another."""

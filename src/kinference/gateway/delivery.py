@@ -38,8 +38,9 @@ class Deliverer(msgspec.Struct, frozen=True):
             return
         answer, told = delivery.answer, table(delivery.answer.headers)
         answering = Answering(self.outside, self.record, self.route, delivery)
-        if delivery.way_back is not None and not headers.is_stream(told):
-            await self._deliver_whole(answering, delivery, delivery.way_back, reply)
+        way_back, is_stream = delivery.way_back, headers.is_stream(told)
+        if way_back is not None and not (is_stream and way_back.back.is_streaming):
+            await self._deliver_whole(answering, way_back, reply, is_stream=is_stream)
             return
         flow, head = answering.flow(told, reply.exchange)
         await reply.start(answer.status, head)
@@ -49,8 +50,9 @@ class Deliverer(msgspec.Struct, frozen=True):
         finally:
             answering.relayed(flow, relay.end)
 
-    async def _deliver_whole(self, answering: Answering, delivery: Delivery, way_back: WayBack, reply: Reply) -> None:
+    async def _deliver_whole(self, answering: Answering, way_back: WayBack, reply: Reply, *, is_stream: bool) -> None:
         """Read all of an answer before the client hears of it: only then is it known to be one."""
+        delivery = answering.delivery
         answer = delivery.answer
         try:
             received = await self.outside.departure.unless_over(read_whole(answer))
@@ -67,7 +69,7 @@ class Deliverer(msgspec.Struct, frozen=True):
         answering.came(now)
         answering.began(now)
         try:
-            whole = WholeTranslation(way_back.back, received)
+            whole = WholeTranslation(way_back.back, received, is_stream=is_stream)
         except NoAnswer as error:
             delivery.ticket.abort(AbortReason.UNSPECIFIED, "the destination's answer was none")
             await reply.refuse(Refusal(errors.EMPTY_ANSWER, str(error)))

@@ -14,6 +14,7 @@ from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout, Ups
 from kinference.gateway import verdict
 from kinference.gateway.access_log import Record
 from kinference.gateway.attempts import Attempts, Delivery, Failure, Order, Sending
+from kinference.gateway.backends import Leg
 from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import receive
 from kinference.gateway.opening import Opening, error_in
@@ -115,25 +116,30 @@ class Dispatch:
 
     async def _send(self, sending: Sending) -> Delivery | Failure | None:
         """Send what was prepared; None where an engine has no such path."""
-        attempts = self._attempts
+        attempts, back = self._attempts, None
         try:
             self._answer = answer = await self._upstream.send(sending.request)
             if verdict.is_success(answer.status):
-                outcome = await self._opened(answer, sending)
+                back = attempts.own_way_back(answer, sending)
+                outcome = await self._opened(answer, sending.leg, is_own=back is None)
             else:
                 outcome = await verdict.read_error(answer, sending.leg)
                 if attempts.lacks_path(outcome, sending):
                     return None
         except (UpstreamUnreachable, UpstreamCut, UpstreamTimeout) as error:
+            if self._answer is not None:  # which may go on, where it is only not what it should be
+                await self._answer.close()
             return attempts.no_answer(error, sending)
         if isinstance(outcome, ErrorAnswer):
             return attempts.answered_with_error(outcome, sending)
-        return attempts.answered(outcome, sending)
+        return attempts.answered(outcome, sending, back)
 
-    async def _opened(self, answer: UpstreamAnswer, sending: Sending) -> UpstreamAnswer | ErrorAnswer:
-        """Read the beginning of an answer, as long as the client can wait for its head. Raises as the answer does."""
-        leg = sending.leg
-        self._answer = opening = Opening(answer, is_read=leg.api is not self._order.inbound.api)
+    async def _opened(self, answer: UpstreamAnswer, leg: Leg, *, is_own: bool) -> UpstreamAnswer | ErrorAnswer:
+        """Read the beginning of an answer, as long as the client can wait for its head. Raises as the answer does.
+        `is_own`: it can go out as it is where it is in the client's own API.
+        """
+        is_read = leg.api is not self._order.inbound.api or not is_own
+        self._answer = opening = Opening(answer, is_read=is_read)
         if not opening.is_stream:
             await opening.begin()
             return opening

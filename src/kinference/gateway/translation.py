@@ -14,9 +14,16 @@ from kinference.shapes.dialects import Reader
 from kinference.shapes.lost import header, more
 from kinference.shapes.scan import BadBody, decode
 from kinference.shapes.sse import EventTooLong
-from kinference.shapes.translate import Return, Way, WayBack, plan, reader_of, translated
+from kinference.shapes.translate import Return, Way, WayBack, plan, reader_of, translated, unasked
 from kinference.shapes.usage import Usage
-from kinference.shapes.way_back import StreamTranslation, losses_of, read_answer, write_answer, write_stream
+from kinference.shapes.way_back import (
+    StreamTranslation,
+    gather_answer,
+    losses_of,
+    read_answer,
+    write_answer,
+    write_stream,
+)
 from kinference.vocabulary import Api
 
 WHOLE_MAX: Final = 64 * 1024 * 1024
@@ -53,6 +60,20 @@ def in_chat(body: bytes, way: Way) -> tuple[bytes, WayBack]:
     return translated(body, msgspec.structs.replace(way, model=_model(body) or way.model))
 
 
+def own_way_back(body: bytes, way: Way, *, wants_usage: bool) -> WayBack:
+    """How an answer in the client's own API comes to be what it asked for, where it is a stream and the client wants it
+    whole or the other way round. Raises UpstreamCut where it cannot.
+    """
+    try:
+        found = unasked(body, way, wants_usage=wants_usage)
+    except BadBody:
+        found = None
+    if found is None:
+        asked, came = ("a stream", "none") if way.streams else ("an answer in one piece", "a stream")
+        raise UpstreamCut(f"the destination was asked for {asked} and sent {came}")
+    return found
+
+
 def _model(body: bytes) -> str:
     try:
         return decode(_NAMED, body).model
@@ -85,11 +106,12 @@ async def read_whole(answer: UpstreamAnswer) -> bytes:
 
 
 class WholeTranslation:
-    """An answer in one piece, and what it is accounted by. Raises NoAnswer where it is none."""
+    """All of an answer, and what it is accounted by. Raises NoAnswer where it is none."""
 
-    def __init__(self, back: Return, body: bytes) -> None:
+    def __init__(self, back: Return, body: bytes, *, is_stream: bool = False) -> None:
+        """`is_stream`: it came as a stream that its client did not ask for."""
         self._back = back
-        self._answer = read_answer(back, body)
+        self._answer = gather_answer(back, body) if is_stream else read_answer(back, body)
         self._losses = losses_of(back, self._answer)
 
     def written(self, frame: Frame) -> bytes:

@@ -54,6 +54,8 @@ class Parsed(Frozen, frozen=True):
 
 _BODY = msgspec.json.Decoder(Body)
 _STREAMING = msgspec.json.Decoder(Streaming)
+_STREAM: Final = b'"stream"'
+_TRUE: Final = re.compile(rb"\s*:\s*true")
 
 # Chat before completions: one path ends in the other.
 _PATHS: Final = (
@@ -139,10 +141,26 @@ def streams_by_path(path: str) -> bool:
 
 def stream_usage(api: Api, body: bytes) -> StreamUsage:
     """What a body of an API says of the usage of its stream, and nothing else about it. Raises BadBody."""
-    if api not in _STREAMS_USAGE_ON_REQUEST or not has(body, b'"stream"'):
+    if api not in _STREAMS_USAGE_ON_REQUEST or not has(body, _STREAM):
         return StreamUsage.SETTLED
     fields = decode(_STREAMING, body)
     return _usage(api, bool(fields.stream), fields.stream_options)
+
+
+def asked_otherwise(api: Api, path: str, body: bytes, *, is_stream: bool) -> bool:
+    """Whether a request did not ask for what came: a stream, or an answer in one piece. The body is read only where a
+    look at it says so.
+    """
+    if api is Api.GEMINI:
+        return streams_by_path(path) is not is_stream
+    at = body.rfind(_STREAM)
+    looks_so = at >= 0 and _TRUE.match(body, at + len(_STREAM)) is not None
+    if looks_so is is_stream:
+        return False
+    try:
+        return bool(decode(_STREAMING, body).stream) is not is_stream
+    except BadBody:
+        return False
 
 
 # --- which API ----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from kinference.shapes.clamps import only_hints
 from kinference.shapes.concepts import Concept, Treatment, as_named, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
 from kinference.shapes.ir import Request, Text
-from kinference.shapes.json_text import dumps, loads_mended, object_of
+from kinference.shapes.json_text import dumps, loads, loads_mended, object_of
 from kinference.shapes.loss import fit
 from kinference.shapes.lost import Lost, header
 from kinference.shapes.paths import EMBED_PATHS
@@ -161,6 +161,19 @@ def plan(body: bytes, way: Way) -> Plan:
         {name: fields[name] for name in client.echoed if name in fields},
     )
     return Plan(request, () if way.loss is Loss.SILENT else losses, back)
+
+
+def unasked(body: bytes, way: Way, *, wants_usage: bool) -> WayBack | None:
+    """The way back of an answer in the client's own API that is a stream where none was asked for, or none where one
+    was, as the client asked for it; None where it cannot be put so. Raises BadBody.
+    """
+    shape = way.destination.shape
+    fields = object_of(loads(body), "body")
+    if shape not in DESTINATIONS or fields.get("n") not in (None, 1):
+        return None
+    echo = {name: fields[name] for name in CLIENTS[way.client].echoed if name in fields}
+    back = Return(way.client, shape, way.model, way.streams, wants_usage, Tooling(), False, True, echo)
+    return WayBack(back, "")
 
 
 def reader_of(back: Return) -> Reader:

@@ -26,13 +26,16 @@ from kinference.shapes.answers import (
     ToolBegun,
     cited,
 )
+from kinference.shapes.dialects import Reader, StreamParser
+from kinference.shapes.failures import failure_of
+from kinference.shapes.gather import gathered
 from kinference.shapes.ir import Block, Executed, Image, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps, loads
 from kinference.shapes.lost import Lost
 from kinference.shapes.scan import BadBody
-from kinference.shapes.sse import Event
+from kinference.shapes.sse import Event, EventTooLong
 from kinference.shapes.tooling import ToolRestorer
-from kinference.shapes.translate import CLIENTS, DESTINATIONS, Return
+from kinference.shapes.translate import CLIENTS, DESTINATIONS, Return, reader_of
 from kinference.shapes.unshown import SHOWN, lost, lost_of
 
 _FENCE: Final = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
@@ -47,7 +50,37 @@ def read_answer(back: Return, body: bytes) -> Answer:
         raise NoAnswer(str(error)) from None
     if not isinstance(fields, dict):
         raise NoAnswer("the answer is no JSON object")
-    answer = DESTINATIONS[back.destination].parse_answer(fields)
+    told = fields.get("error")
+    if isinstance(told, dict) and (said := failure_of(told).message):
+        raise NoAnswer(said)
+    return _restored(back, DESTINATIONS[back.destination].parse_answer(fields))
+
+
+def gather_answer(back: Return, body: bytes) -> Answer:
+    """The same of a stream that came where none was asked for. Raises NoAnswer."""
+    parser = DESTINATIONS[back.destination].stream()
+    answer = gathered(_pieces_of_stream(parser, reader_of(back), body))
+    if not parser.is_complete:
+        raise NoAnswer("the destination broke its answer off")
+    return _restored(back, answer)
+
+
+def _pieces_of_stream(parser: StreamParser, reader: Reader, body: bytes) -> Iterator[Piece]:
+    try:
+        events = reader.feed(body)
+    except EventTooLong as error:
+        raise NoAnswer(str(error)) from None
+    tail = reader.tail()
+    for event in events if tail is None else (*events, tail):
+        if parser.is_over:
+            return
+        yield from parser.feed(event)
+    if parser.is_complete:
+        yield from parser.close()
+
+
+def _restored(back: Return, answer: Answer) -> Answer:
+    """The answer as the client knows its tools and wants its form. Raises NoAnswer where it is none."""
     is_empty = not (answer.blocks or answer.vectors or answer.counts.completion)
     if is_empty and answer.finish is Finish.STOP:
         raise NoAnswer("the answer is empty")

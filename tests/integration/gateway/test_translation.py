@@ -386,3 +386,74 @@ async def test_a_stream_that_begins_with_an_error_is_one_to_the_official_clients
                 await other.messages.create(
                     model=MODEL, max_tokens=9, messages=[{"role": "user", "content": "hi"}], stream=True
                 )
+
+
+TOLD_WHOLE = {
+    "/v1/chat/completions": {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "up",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9},
+    },
+    "/v1/messages": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "up",
+        "content": [{"type": "text", "text": "hi"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 7, "output_tokens": 2},
+    },
+}
+SAID = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}}
+TOLD_IN_EVENTS = {
+    "/v1/chat/completions": (
+        {"id": "c", "choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": None}]},
+        {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ),
+    "/v1/messages": (SAID, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}),
+}
+
+
+@pytest.mark.parametrize("path", TOLD_WHOLE)
+async def test_a_stream_was_asked_for_and_the_answer_comes_whole(gateway: MakeGateway, path: str) -> None:
+    is_chat = path == "/v1/chat/completions"
+    body = (CHAT_BODY if is_chat else MESSAGES_BODY)[:-1] + b',"stream":true}'
+    told = json_answer(json.dumps(TOLD_WHOLE[path]).encode())
+    async with scripted(gateway, CHAT if is_chat else MESSAGES, told) as (rig, _), rig.client() as client:
+        await client.send(path, body)
+        answer = await client.answer()
+    assert answer.field("content-type") == ["text/event-stream; charset=utf-8"]
+    assert b'"content":"hi"' in answer.body or b'"text":"hi"' in answer.body
+    assert answer.body.endswith(b"data: [DONE]\n\n" if is_chat else b'data: {"type":"message_stop"}\n\n')
+    assert b'"choices":[]' not in answer.body  # nobody asked for usage
+
+
+@pytest.mark.parametrize("api", [CHAT, MESSAGES])
+@pytest.mark.parametrize("path", TOLD_WHOLE)
+async def test_an_answer_in_one_piece_was_asked_for_and_a_stream_comes(
+    gateway: MakeGateway, path: str, api: Api
+) -> None:
+    body = CHAT_BODY if path == "/v1/chat/completions" else MESSAGES_BODY
+    events = TOLD_IN_EVENTS["/v1/chat/completions" if api is CHAT else "/v1/messages"]
+    told = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    parts = (EVENT_HEAD, http_chunk(told), LAST_CHUNK)
+    async with scripted(gateway, api, *parts) as (rig, _), rig.client() as client:
+        await client.send(path, body)
+        answer = await client.answer()
+    assert (answer.status, answer.field("content-type")) == (200, ["application/json"])
+    whole = json.loads(answer.body)
+    assert (whole["choices"][0]["message"]["content"] if "choices" in whole else whole["content"][0]["text"]) == "hi"
+
+
+async def test_a_stream_that_was_not_asked_for_and_breaks_off_is_an_error(gateway: MakeGateway) -> None:
+    told = b"data: " + json.dumps(SAID).encode() + b"\n\n"
+    async with (
+        scripted(gateway, MESSAGES, EVENT_HEAD, http_chunk(told), LAST_CHUNK) as (rig, _),
+        rig.client() as client,
+    ):
+        await client.send("/v1/messages", MESSAGES_BODY)
+        answer = await client.answer()
+    assert (answer.status, json.loads(answer.body)["error"]["type"]) == (502, "api_error")

@@ -44,6 +44,7 @@ from tests.unit.gateway.fakes import (
     World,
 )
 
+CHAT = Api.OPENAI_CHAT
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 STREAMING = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
 DOWN = UpstreamUnreachable("http://10.0.0.1:8000 refused the connection")
@@ -308,10 +309,26 @@ async def test_what_stops_a_second_pick_leaves_the_first_failure_standing() -> N
     assert (await Run(world).refusal()).fault.status == 502
 
 
+async def test_an_answer_of_the_kind_that_was_not_asked_for_is_brought_into_the_other() -> None:
+    streamed = FakeAnswer(200, EVENTS, (b"data: [DONE]\n\n",))
+    for body, answer, streams in ((STREAMING, FakeAnswer(), True), (BODY, streamed, False)):
+        back = (await Run(World(upstream=FakeUpstream(answer)), body).delivery()).way_back
+        assert back is not None
+        assert (back.back.client, back.back.destination, back.back.is_streaming) == (CHAT, CHAT, streams)
+
+
+async def test_where_it_cannot_be_it_is_no_answer_and_its_connection_is_given_back() -> None:
+    answer, other = FakeAnswer(), FakeAnswer(200, EVENTS, (b"data: [DONE]\n\n",))
+    world = World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(answer, other))
+    body = STREAMING.replace(b'"m"', b'"m","n":2')
+    assert (await Run(world, body).delivery()).way_back is None
+    assert (answer.is_closed, len(world.upstream.requests)) == (True, 2)
+
+
 @pytest.mark.parametrize("told", [None, StreamUsage.NOT_ASKED, StreamUsage.REFUSED])
 @pytest.mark.parametrize("api", [Api.OPENAI_CHAT, Api.OPENAI_COMPLETIONS])
 async def test_g13_usage_is_asked_for_where_a_streaming_client_did_not(api: Api, told: StreamUsage | None) -> None:
-    world = World(upstream=FakeUpstream(FakeAnswer()))
+    world = World(upstream=FakeUpstream(FakeAnswer(200, EVENTS, (b"data: [DONE]\n\n",))))
     world.picker.usage = told
     delivery = await Run(world, STREAMING, api=api).delivery()
     assert delivery.hide_usage

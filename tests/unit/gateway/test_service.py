@@ -241,7 +241,7 @@ async def test_g7_a_client_that_vanishes_mid_stream_closes_the_destination_and_i
     answer = Endless(200, EVENTS, (CHUNK,))
     world = World(upstream=FakeUpstream(answer))
     async with asyncio.TaskGroup() as tasks:
-        handling = tasks.create_task(serve(FakeExchange(CHAT, (BODY,)), world))
+        handling = tasks.create_task(serve(FakeExchange(CHAT, (BODY.replace(b'"m"', b'"m","stream":true'),)), world))
         await streaming.wait()
         handling.cancel()
     assert answer.is_closed

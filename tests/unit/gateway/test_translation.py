@@ -3,7 +3,14 @@ import json
 import pytest
 
 from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout
-from kinference.gateway.translation import TranslatedPassage, WholeTranslation, known_way_back, read_whole, way_back
+from kinference.gateway.translation import (
+    TranslatedPassage,
+    WholeTranslation,
+    known_way_back,
+    own_way_back,
+    read_whole,
+    way_back,
+)
 from kinference.ports import UpstreamAnswer
 from kinference.shapes.answers import Frame, NoAnswer
 from kinference.shapes.scan import BadBody
@@ -46,6 +53,20 @@ def test_the_way_back_knows_what_was_sent_and_what_was_lost() -> None:
 def test_what_the_picker_tells_leads_back_as_what_is_found_out_again(destination: Api) -> None:
     sent, told = translated(ORIGINAL, Way(CHAT, destination, "theirs"))
     assert known_way_back(told, destination, "m") == way_back(ORIGINAL, sent, Way(CHAT, destination, "m"))
+
+
+def test_an_answer_of_the_other_kind_is_brought_into_the_one_that_was_asked_for() -> None:
+    told = own_way_back(ORIGINAL, Way(MESSAGES, MESSAGES, "m"), wants_usage=True)
+    whole = WholeTranslation(told.back, event(DELTA) + event(STOPPED) + event(STOP), is_stream=True)
+    assert json.loads(whole.written(Frame("req_1", 1)))["content"] == [{"type": "text", "text": "a"}]
+    assert whole.usage() == Usage(3, 2, None, "m")
+
+
+@pytest.mark.parametrize("body", [b"{", b'{"n":2}'])
+def test_what_cannot_be_brought_into_it_is_no_answer(body: bytes) -> None:
+    for streams, told in ((True, "asked for a stream and sent none"), (False, "in one piece and sent a stream")):
+        with pytest.raises(UpstreamCut, match=told):
+            own_way_back(body, Way(CHAT, CHAT, "m", streams=streams), wants_usage=True)
 
 
 def test_a_stream_is_translated_event_by_event_and_counted() -> None:

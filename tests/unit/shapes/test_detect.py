@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from kinference.shapes.detect import MODEL_CHARS_MAX, SESSION_CHARS_MAX, Parsed, api_of_path, parse, stream_usage
+from kinference.shapes.detect import (
+    MODEL_CHARS_MAX,
+    SESSION_CHARS_MAX,
+    Parsed,
+    api_of_path,
+    asked_otherwise,
+    parse,
+    stream_usage,
+)
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api, Need, StreamUsage
 
@@ -323,3 +331,32 @@ def test_a_question_for_tokens_may_hold_the_whole_request() -> None:
     assert (found.model, found.prompt) == ("g", (b'{"parts":[{"text":"hi"}]}',))
     with pytest.raises(BadBody, match="contents"):
         parse(b'{"generateContentRequest":{}}', "/v1beta/models/g:countTokens")
+
+
+@pytest.mark.parametrize(
+    ("body", "asks"),
+    [
+        (b'{"model":"m"}', False),
+        (b'{"stream":true}', True),
+        (b'{"stream" : true,"messages":[]}', True),
+        (b'{"stream":false}', False),
+        (b'{"stream":true,"tools":[{"stream":false}]}', True),
+        (b'{"tools":[{"stream":true}]}', False),
+        (b'{"stream":null}', False),
+    ],
+)
+def test_what_came_is_held_against_what_was_asked_for(body: bytes, asks: bool) -> None:
+    came = asked_otherwise(Api.OPENAI_CHAT, "/v1/chat/completions", body, is_stream=asks)
+    otherwise = asked_otherwise(Api.OPENAI_CHAT, "/v1/chat/completions", body, is_stream=not asks)
+    is_hidden = b"tools" in body  # by one of the same name within: then it goes out as it came
+    assert (came, otherwise) == (False, not is_hidden)
+
+
+def test_geminis_path_alone_asks_for_a_stream() -> None:
+    path = "/v1beta/models/m:streamGenerateContent"
+    assert asked_otherwise(Api.GEMINI, path, b'{"stream":false}', is_stream=False)
+    assert not asked_otherwise(Api.GEMINI, path, b"{}", is_stream=True)
+
+
+def test_a_body_that_cannot_be_read_says_nothing_of_its_stream() -> None:
+    assert not asked_otherwise(Api.OPENAI_CHAT, "", b'{"stream":true', is_stream=False)

@@ -1,12 +1,13 @@
 import json
+from decimal import Decimal
 
 import pytest
 
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import SseReader
-from kinference.shapes.translate import Way, emit, plan, reaches, reader_of, translates
+from kinference.shapes.translate import Way, emit, plan, reaches, reader_of, translates, unasked
 from kinference.vocabulary import Api, Loss, Need
-from tests.unit.shapes.conversions import CHAT, COMPLETIONS, GEMINI, HI, MESSAGES, planned
+from tests.unit.shapes.conversions import CHAT, COMPLETIONS, GEMINI, HI, MESSAGES, RESPONSES, planned
 
 
 def test_needs_that_no_translation_carries_close_every_way() -> None:
@@ -59,3 +60,17 @@ def test_only_what_asks_for_json_in_words_is_unfenced_later() -> None:
     assert planned(body, CHAT, MESSAGES).back.is_bare_json
     assert not planned(body, CHAT, CHAT).back.is_bare_json
     assert planned(body, CHAT, MESSAGES, Loss.SILENT).losses == ()
+
+
+@pytest.mark.parametrize(
+    ("client", "body"),
+    [(CHAT, b'{"n":2}'), (COMPLETIONS, b"{}")],
+)
+def test_several_answers_and_completions_are_not_put_in_the_other_form(client: Api, body: bytes) -> None:
+    assert unasked(body, Way(client, client, "m"), wants_usage=True) is None
+
+
+def test_what_a_client_asked_for_is_repeated_in_the_form_it_wants() -> None:
+    told = unasked(b'{"n":1,"temperature":0.5,"stream":true}', Way(RESPONSES, RESPONSES, "m"), wants_usage=True)
+    assert told is not None
+    assert told.back.echo == {"temperature": Decimal("0.5")}

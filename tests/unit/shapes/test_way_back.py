@@ -2,9 +2,25 @@ import json
 
 import pytest
 
-from kinference.shapes.answers import Counts, NoAnswer
-from kinference.shapes.way_back import read_answer, write_stream
-from tests.unit.shapes.conversions import CHAT, FRAME, MESSAGES, Stream, a_plan, answered, chunk, data, named
+from kinference.shapes.answers import Answer, Counts, Finish, NoAnswer
+from kinference.shapes.ir import Reasoning, Text, ToolCall
+from kinference.shapes.sse import EVENT_BYTES_MAX
+from kinference.shapes.translate import Way, unasked
+from kinference.shapes.way_back import gather_answer, read_answer, write_answer, write_stream
+from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import (
+    CHAT,
+    FRAME,
+    GEMINI,
+    MESSAGES,
+    RESPONSES,
+    Stream,
+    a_plan,
+    answered,
+    chunk,
+    data,
+    named,
+)
 
 TEXT = {"id": "msg_1", "model": "up", "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"}
 
@@ -50,6 +66,45 @@ def test_a_whole_answer_for_a_client_that_wants_a_stream() -> None:
     assert deltas[3] == {"content": "hi"}
     assert deltas[5]["tool_calls"][0]["function"]["arguments"] == '{"a":1}'
     assert stream.events[-1] == "[DONE]"
+
+
+CALLED = Answer(
+    "msg_1",
+    "up",
+    (Reasoning("why"), Text("hi"), ToolCall("call_1", "f", '{"a":1}'), ToolCall("call_2", "g", "{}")),
+    Finish.TOOLS,
+    counts=Counts(7, 2, 1, 0, 1),
+)
+
+
+@pytest.mark.parametrize("api", [CHAT, MESSAGES, RESPONSES, GEMINI])
+def test_a_stream_that_nobody_asked_for_is_gathered_into_what_was(api: Api) -> None:
+    told = unasked(b'{"model":"m"}', Way(api, api, "m"), wants_usage=True)
+    assert told is not None
+    streamed = gather_answer(told.back, write_stream(told.back, CALLED, FRAME))
+    whole = read_answer(told.back, write_answer(told.back, CALLED, FRAME))
+    assert write_answer(told.back, streamed, FRAME) == write_answer(told.back, whole, FRAME)
+    assert [block.text for block in streamed.blocks if isinstance(block, Text)] == ["hi"]
+
+
+def test_of_a_gathered_stream_nothing_counts_after_its_end_and_all_before() -> None:
+    back = a_plan(MESSAGES, CHAT).back
+    whole = data(chunk({"content": "hi"}), chunk({}, "stop"), "[DONE]", chunk({"content": "more"}))
+    assert gather_answer(back, whole).blocks == (Text("hi"),)
+    for cut in (data(chunk({"content": "hi"})), b"", data({"error": {"message": "boom"}})):
+        with pytest.raises(NoAnswer, match="boom" if b"boom" in cut else "broke"):
+            gather_answer(back, cut)
+    assert gather_answer(back, data(chunk({"content": "hi"}, "stop"))[:-2]).blocks == (Text("hi"),)
+
+
+def test_an_event_over_all_bounds_is_no_answer() -> None:
+    with pytest.raises(NoAnswer):
+        gather_answer(a_plan(MESSAGES, CHAT).back, b"data: " + b"x" * (EVENT_BYTES_MAX + 1))
+
+
+def test_an_error_in_place_of_an_answer_is_told_in_its_words() -> None:
+    with pytest.raises(NoAnswer, match="too long"):
+        read_answer(a_plan(MESSAGES, CHAT).back, b'{"error":{"message":"the prompt is too long"}}')
 
 
 def test_a1_characters_may_be_cut_anywhere() -> None:

@@ -56,6 +56,8 @@ FIELDS: Final[Fields] = {
         "prompt_cache_options": _IGNORED,
         "prompt_cache_retention": _IGNORED,
         "cache_salt": _IGNORED,
+        "continue_final_message": Concept.PREFILL,
+        "add_generation_prompt": _IGNORED,
     },
     "system": {"role": _KEPT, "content": _KEPT, "name": Concept.NAMES},
     "user": {"role": _KEPT, "content": _KEPT, "name": Concept.NAMES},

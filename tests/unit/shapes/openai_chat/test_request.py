@@ -19,7 +19,7 @@ from kinference.shapes.ir import (
 from kinference.shapes.openai_chat.request import parse_request
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
-from tests.unit.shapes.conversions import HI
+from tests.unit.shapes.conversions import CHAT, HI, MESSAGES, RESPONSES, sent, warnings
 
 PNG = "iVBORw0KGgoAAAANSUhEUg=="
 
@@ -190,3 +190,12 @@ def test_a_signature_that_a_client_of_google_keeps_with_its_call_goes_back() -> 
     assert turn.blocks == (Sealed("s", Api.GEMINI), ToolCall("c", "f", "{}"))
     plain = {"role": "assistant", "content": None, "tool_calls": [signed]}
     assert parse_request({"messages": [{**plain, "tool_call_id": ""}]}).turns[0].blocks == turn.blocks
+
+
+@pytest.mark.parametrize("members", [{}, {"continue_final_message": True, "add_generation_prompt": False}])
+def test_an_answer_that_the_client_began_is_gone_on_with_where_that_is_known(members: dict[str, bool]) -> None:
+    body = {"model": "m", "messages": [*HI, {"role": "assistant", "content": "It is"}], "max_tokens": 9, **members}
+    made = sent(body, CHAT, MESSAGES, model="claude-3-5-haiku")
+    assert made["messages"][-1] == {"role": "assistant", "content": [{"type": "text", "text": "It is"}]}
+    assert warnings(body, CHAT, MESSAGES, model="claude-3-5-haiku") == ""
+    assert "not continued" in warnings(body, CHAT, RESPONSES)
