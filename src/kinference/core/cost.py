@@ -17,6 +17,8 @@ STEP_MS_PER_REQUEST = 0.05
 """What one more sequence in the batch adds to every decode step."""
 PACE_SHARE = 0.3
 """What a millisecond counts that is spread over an answer's tokens: those before the first are waited for."""
+CALM_MS = 125.0
+"""Behind a queue so long a calmer batch is worth nothing."""
 REQUEST_TOKENS = 32
 """An engine computes the last block and schedules the request, whatever it has cached."""
 RETRY_MS = 2_000.0
@@ -138,7 +140,9 @@ class Interference:
     Our prefill stalls each request that decodes there: `weight` of a millisecond for each. It keeps an engine from
     later prompts wherever it is done: `crowd` of a millisecond, by the chance that one of them finds no engine free.
     So caches are worth more under load, and yet within bounds, or all would gather where one cache is.
-    And it slows each token of theirs, and theirs ours.
+    And it slows each token of theirs, and theirs ours: where few decode both are spared. Where prompts wait for it
+    another one would be spared in our place, so the longer they do the less it speaks for an engine. All would queue
+    at one that has come back or is new, else, and its batch would fill no sooner.
     """
 
     weight: float = 0.02
@@ -148,11 +152,24 @@ class Interference:
     def column(self, case: Case) -> Sequence[Milliseconds]:
         engines = len(case.loads)
         weight, price = self.weight, self.crowd * none_free(engines - case.ahead.count(0), engines)
-        decode = PACE_SHARE * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
         return [
-            (weight * requests + price) * work + decode * requests
-            for work, requests in zip(case.work, case.beside, strict=True)
+            (weight * requests + price) * work + pace
+            for work, requests, pace in zip(case.work, case.beside, _paces(case), strict=True)
         ]
+
+
+def _paces(case: Case) -> list[Milliseconds]:
+    """What decoding beside those there costs us and them."""
+    decode = PACE_SHARE * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
+    paces = [decode * requests for requests in case.beside]
+    usual = sum(paces) / len(paces)
+    for place, pace in enumerate(paces):
+        if pace < usual and case.ahead[place]:
+            load, slope = case.loads[place], case.slopes[place]
+            wait = slope * case.ahead[place] - (load.done_ms(slope, case.now) if load.first_prompt else 0.0)
+            if wait > 0.0:
+                paces[place] = usual - (usual - pace) * max(0.0, 1.0 - wait / CALM_MS)
+    return paces
 
 
 def none_free(busy: int, engines: int) -> float:

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from kinference.core.cost import (
+    CALM_MS,
     PACE_SHARE,
     STEP_MS_PER_REQUEST,
     Base,
@@ -21,7 +22,7 @@ from kinference.core.ledger import Load
 from kinference.core.policy import TargetKind
 from kinference.core.rates import Line, Rates, Typical
 from kinference.core.roster import Destination
-from kinference.ids import ObjectRef
+from kinference.ids import ObjectRef, ReservationId
 
 TERMS: tuple[CostTerm, ...] = (Base(), QueueWait(), SlotWait(), Prefill(), Interference(), Risk(), InFlight())
 
@@ -101,6 +102,23 @@ def test_the_chance_that_no_engine_is_free_is_erlangs(engines: int) -> None:
 def test_who_only_decodes_makes_work_no_dearer_anywhere_else() -> None:
     busy = replace(case(), beside=[0.0, 400.0])
     assert Interference().column(busy)[0] == Interference().column(case())[0]
+
+
+@pytest.mark.parametrize(("waits_ms", "kept"), [(0.0, 1.0), (CALM_MS / 2, 0.5), (CALM_MS, 0.0), (10 * CALM_MS, 0.0)])
+def test_that_few_decode_there_speaks_the_less_for_an_engine_the_longer_prompts_wait_for_it(
+    waits_ms: float, kept: float
+) -> None:
+    calm, busy = Interference(0.0, 0.0).column(replace(case(), ahead=[waits_ms / 0.5, 0.0], beside=[10.0, 90.0]))
+    each = PACE_SHARE * 2 * STEP_MS_PER_REQUEST * 200
+    assert busy == pytest.approx(90 * each)
+    assert calm == pytest.approx((50 - 40 * kept) * each)
+
+
+def test_what_must_be_computed_by_now_of_the_prompts_there_makes_nobody_wait() -> None:
+    loads = [Load(prefill_tokens=200, prompts={ReservationId(1): 200}, first_prompt=200, begun_at=-1.0), Load()]
+    late = replace(case(), loads=loads, ahead=[200.0, 0.0], beside=[10.0, 90.0])
+    idle = replace(late, ahead=[0.0, 0.0])
+    assert Interference(0.0, 0.0).column(late) == Interference(0.0, 0.0).column(idle)
 
 
 def test_risk_makes_failing_fast_slow() -> None:

@@ -171,6 +171,18 @@ def test_a_backend_is_asked_for_its_own_name_and_path() -> None:
     assert router.decide(replace(CHAT, model="x"), 0.0).outcome is Outcome.NO_WORKERS
 
 
+def test_an_engine_that_comes_back_to_a_busy_fleet_gets_no_more_prompts_than_it_can_begin_with_soon() -> None:
+    fleet = fleet_of(16)
+    for number in range(1, 16):
+        fleet.observe(POOL, address(number), Observation(0.0, 0, 150))
+    router = router_of(fleet)
+    picked = [
+        local(router.decide(replace(CHAT, prompt=(b"%d" % number * 4_000,)), 0.0)).address for number in range(16)
+    ]
+    assert picked[0] == address(0)
+    assert picked.count(address(0)) <= len(picked) // 2  # 100 ms each; it was fifteen of sixteen
+
+
 def test_our_own_engines_go_before_a_backend_until_they_are_overloaded() -> None:
     router = router_of(with_cloud(fleet_of(2)), rule(pool_target(), cloud_target()))
     picks = [router.decide(prompt(n), 0.0).choice for n in range(100)]
