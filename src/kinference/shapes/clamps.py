@@ -31,6 +31,11 @@ _DETAILS: Final[Mapping[Api, tuple[str, ...]]] = {
     Api.GEMINI: (),
 }
 """What an API can be told of how to search the web."""
+_TIERS: Final[Mapping[Api, Mapping[str, str]]] = {
+    Api.ANTHROPIC_MESSAGES: {"priority": "auto", "fast": "auto", "scale": "auto", "flex": "standard_only"},
+    Api.BEDROCK_CONVERSE: {"fast": "priority", "scale": "reserved"},
+}
+"""Those of OpenAI's that an API has not, and the nearest that it has."""
 
 
 class _Rule(Protocol):
@@ -91,6 +96,23 @@ def _seed(request: Request, fields: Fields, target: Api) -> tuple[Request, list[
         return request, []
     lost = Lost("clamped", name_of(Concept.SEED, fields), f"{seed}->{seed % _SEED_END}")
     return replace(request, sampling=replace(request.sampling, seed=seed % _SEED_END)), [lost]
+
+
+def _tier(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """Claude's APIs have other tiers than OpenAI's: what is to be sooner is so where there is room for it."""
+    tiers = _TIERS.get(target)
+    if tiers is None or request.service_tier not in tiers:
+        return request, []
+    nearest = tiers[request.service_tier]
+    lost = Lost("clamped", name_of(Concept.SERVICE_TIER, fields), f"{request.service_tier}->{nearest}")
+    return replace(request, service_tier=nearest), [lost]
+
+
+def _user(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """Anthropic takes no address for a user's id."""
+    if target is not Api.ANTHROPIC_MESSAGES or "@" not in request.end_user:
+        return request, []
+    return replace(request, end_user=""), [Lost("dropped", name_of(Concept.END_USER, fields))]
 
 
 def _grammar(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
@@ -209,6 +231,8 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _cap,
     _stop,
     _seed,
+    _tier,
+    _user,
     _grammar,
     _plain,
     _thoughts,

@@ -160,3 +160,29 @@ def test_audio_that_openai_does_not_take_goes_to_others_alone() -> None:
     with pytest.raises(Untranslatable, match="WAV and MP3"):
         planned(heard("audio/ogg"), GEMINI, CHAT, model="gpt-4o-audio-preview")
     assert sent(heard("audio/ogg"), GEMINI, CHAT, "qwen-omni")
+
+
+@pytest.mark.parametrize(
+    ("tier", "to_messages", "to_converse", "told"),
+    [
+        ("priority", "auto", "priority", "clamped=service_tier:priority->auto"),
+        ("flex", "standard_only", "flex", "clamped=service_tier:flex->standard_only"),
+        ("scale", "auto", "reserved", "clamped=service_tier:scale->auto"),
+        ("default", "standard_only", "default", ""),
+        ("auto", "auto", "default", ""),
+    ],
+)
+def test_e16_a_tier_that_claude_has_not_is_the_nearest_and_told(
+    tier: str, to_messages: str, to_converse: str, told: str
+) -> None:
+    body = CHAT_BODY | {"service_tier": tier, "max_tokens": 9}
+    assert sent(body, CHAT, MESSAGES)["service_tier"] == to_messages
+    assert sent(body, CHAT, CONVERSE)["serviceTier"] == {"type": to_converse}
+    assert warnings(body, CHAT, MESSAGES) == told
+
+
+def test_e16_an_address_for_a_users_id_is_left_out_and_told() -> None:
+    body = CHAT_BODY | {"user": "a@b.example", "max_tokens": 9}
+    assert "metadata" not in sent(body, CHAT, MESSAGES)
+    assert warnings(body, CHAT, MESSAGES) == "dropped=user"
+    assert warnings(body | {"user": "u1"}, CHAT, MESSAGES) == ""

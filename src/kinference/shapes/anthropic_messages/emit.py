@@ -49,7 +49,7 @@ def emit_request(request: Request) -> Json:
     body |= _numbers(request)
     body |= _tool_settings(request, turns)
     body |= _thinking(request)
-    if request.end_user and "@" not in request.end_user:
+    if request.end_user:
         body["metadata"] = {"user_id": request.end_user}
     if request.service_tier:
         body["service_tier"] = "auto" if request.service_tier == "auto" else "standard_only"

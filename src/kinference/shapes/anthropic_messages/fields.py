@@ -42,6 +42,7 @@ FIELDS: Final[Fields] = {
         "cache_control": _IGNORED,
         "anthropic_version": _IGNORED,
         "inference_geo": _DROPPED,
+        "mcp_servers": _REFUSED,
         "speed": _DROPPED,
         "container": _REFUSED,
         "context_management": _DROPPED,

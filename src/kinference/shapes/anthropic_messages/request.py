@@ -128,13 +128,18 @@ def _content(content: object, where: str) -> tuple[Block, ...]:
         if not isinstance(block, Text) or block.text:
             blocks.append(block)
         if given.get("type") == "document":
-            blocks += _images_within(given, place)
+            blocks += _beside(given, place)
     return tuple(blocks)
 
 
-def _images_within(document: Json, where: str) -> Iterator[Image]:
-    """Those of a document that is made of blocks: no other API has them within one."""
+def _beside(document: Json, where: str) -> Iterator[Text | Image]:
+    """What no other API has within a document: what is said about it where it is no text itself, and the images of one
+    that is made of blocks.
+    """
     source = object_of(document.get("source"), f"{where}.source")
+    context = string_of(document.get("context"), f"{where}.context")
+    if context and source.get("type") != "text":
+        yield Text(context)
     if source.get("type") == "content":
         yield from (block for block in _content(source.get("content"), where) if isinstance(block, Image))
 

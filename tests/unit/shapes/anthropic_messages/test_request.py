@@ -152,6 +152,12 @@ def test_tools_that_are_found_within_the_conversation() -> None:
     assert request.turns[2].blocks == (ToolResult("c", (Text("f"),)),)
 
 
+def test_what_is_said_about_a_document_that_is_no_text_stands_beside_it() -> None:
+    pdf = {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}
+    about = {"type": "document", "context": "of 1999", "source": pdf}
+    assert blocks(about) == (File(Media("application/pdf", "AAAA")), Text("of 1999"))
+
+
 def test_a_document_of_blocks_keeps_its_images() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
     source = {"type": "content", "content": [{"type": "text", "text": "a"}, image]}
