@@ -56,7 +56,7 @@ FIELDS: Final[Fields] = {
         "prompt_cache_options": _IGNORED,
         "prompt_cache_retention": _IGNORED,
         "cache_salt": _IGNORED,
-        "continue_final_message": Concept.PREFILL,
+        "continue_final_message": _MAPPED,
         "add_generation_prompt": _IGNORED,
     },
     "system": {"role": _KEPT, "content": _KEPT, "name": Concept.NAMES},
