@@ -6,12 +6,13 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinference.core.admission import TRIED, Admission
+from kinference.core.admission import Admission
 from kinference.core.decision import Decision, EndpointChoice
 from kinference.core.fleet import EndpointSpec, Fleet
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
 from kinference.core.request import Request
+from kinference.core.rooms import TRIED
 from kinference.core.waiting import AGED_TURN, CLASS_RULES, AdmissionRules, Waiting
 from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import AbortReason, Api, Outcome, QosClass

@@ -19,10 +19,9 @@ from msgspec.structs import replace
 
 from kinference.core.decision import Decision
 from kinference.core.filters import Verdict
-from kinference.core.ledger import SCRAPE_FADES_S, Load
 from kinference.core.pick import Router
-from kinference.core.rates import Rates
 from kinference.core.request import Request
+from kinference.core.rooms import Rooms, find_rooms, has_room, ready_ms
 from kinference.core.waiting import AdmissionRules, Waiting, WaitingGroup, WaitingLine, costs
 from kinference.core.weigh import Weighing
 from kinference.ids import Milliseconds, ObjectRef, Seconds
@@ -39,8 +38,6 @@ WEIGHED_MAX = 4
 """So many are weighed anew in a look; the rest is judged from memory."""
 OVERDUE_MAX = 64
 """So many are told in a look that they have waited too long: each is asked about once more."""
-TRIED = 16
-"""So many first tokens behind other prompts tell how long prompts wait for each other somewhere."""
 PASSING = frozenset({Verdict.NOT_READY.cause, Verdict.DRAINING.cause})
 """Why nobody can serve a request for the moment: it may be over before its wait is."""
 
@@ -90,7 +87,7 @@ class Admission:
         """Replace the rules; who waits stays, and by when they have to have left. Where nobody is to wait all go."""
         self._rules = rules
         for line in self._lines.values():
-            line.again_at = 0.0
+            line.again_at, line.rooms = 0.0, None
 
     def admit(self, request: Request, now: Seconds) -> Decision | Waiting:
         """Decide at once while anyone can start soon; else hold the request: `release` tells what became of it."""
@@ -130,7 +127,7 @@ class Admission:
             return None
         if self._refused:
             return now
-        due = min(line.due_at(self._soonest(line, now)) for line in self._lines.values())
+        due = min(line.due_at(self._rooms(line, now).free_at) for line in self._lines.values())
         return min(max(due, now + TICK_S), now + LOOK_S)
 
     def snapshot(self, now: Seconds) -> tuple[WaitingSnapshot, ...]:
@@ -154,9 +151,9 @@ class Admission:
         usable = [(one.load, rates) for one, rates in line.places.values() if one.is_usable(now)]
         if not usable:
             return f"none of {len(line.places)} destinations can be used: not ready, draining or ejected for failing"
-        ready_ms = min(_ready_ms(*place, now) for place in usable)
+        least_ms = min(ready_ms(*place, now) for place in usable)
         return (
-            f"each of {len(usable)} destinations has prompts to compute, the least of them {ready_ms:.0f} ms; "
+            f"each of {len(usable)} destinations has prompts to compute, the least of them {least_ms:.0f} ms; "
             f"one can start with {self._rules.start_within_ms:.0f} ms before it, where the KV cache has room"
         )
 
@@ -186,17 +183,16 @@ class Admission:
         Those bound for where there is room are weighed anew, for caches may have changed, and the first few of the
         others, who may be better off there by now.
         """
-        within_ms = self._rules.start_within_ms if self._rules.enabled else inf
-        usable = {name: (one.load, rates) for name, (one, rates) in line.places.items() if one.is_usable(now)}
-        rooms = {name for name, place in usable.items() if _has_room(*place, within_ms, now)}
-        if usable and not rooms:
+        rooms = self._rooms(line, now)
+        free, usable = rooms.free, rooms.usable
+        if usable and not free:
             return None
         ahead: dict[str, Milliseconds] = {}
         near = far = 0
         for looked_at, waiting in enumerate(line.in_turn(now)):
             if looked_at >= self._rules.window or near >= WEIGHED_MAX:
                 break
-            is_near = waiting.bound_for in rooms or waiting.bound_for not in usable
+            is_near = waiting.bound_for in free or waiting.bound_for not in usable
             if is_near or far < WEIGHED_MAX:
                 near, far = near + is_near, far + (not is_near)
                 found = self._try(line, waiting, ahead, now)
@@ -239,13 +235,15 @@ class Admission:
             return True
         is_last = is_doubtful or weighing.request.qos is QosClass.DEFERRABLE
         within_ms = 0.0 if is_last else self._rules.start_within_ms
-        return _has_room(load, case.rates[place], within_ms, now) and place in case.fitting
+        return has_room(load, case.rates[place], within_ms, now) and place in case.fitting
 
-    def _soonest(self, line: WaitingLine, now: Seconds) -> Seconds:
-        """When the first destination can begin with a prompt, as far as can be told now."""
-        within_ms = self._rules.start_within_ms
-        usable = [(one.load, rates) for one, rates in line.places.values() if one.is_usable(now)]
-        return now + min((_room_in_ms(load, rates, within_ms, now) for load, rates in usable), default=0.0) / 1e3
+    def _rooms(self, line: WaitingLine, now: Seconds) -> Rooms:
+        """Where there is room now, or when there will be: found once while nothing is told and no time passes."""
+        rooms, changes = line.rooms, self.router.changes
+        if rooms is None or rooms.at != now or rooms.changes != changes:
+            within_ms = self._rules.start_within_ms if self._rules.enabled else inf
+            rooms = line.rooms = find_rooms(line.places, within_ms, changes, now)
+        return rooms
 
     # --- who waits -------------------------------------------------------------------------------
 
@@ -308,53 +306,9 @@ class Admission:
         return float(min(HINT_MAX_S, max(1, ceil(longest))))
 
 
-def _ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
-    """How long until it could begin with one more prompt, as far as anybody has told: its engine, or who reports.
-
-    Callers need do neither (a Pick may be all that is ever heard of a request), and must not be made to wait for a
-    guess.
-    """
-    slope = rates.ms_per_token
-    if rates.typical.samples == 0 and not load.waiting and load.is_silent(slope, now):
-        return 0.0
-    ready_ms = slope * load.prefill_tokens - load.done_ms(slope, now)
-    if load.doubted:
-        ready_ms *= load.believed / max(load.requests, 1)
-    if load.foreign_tokens:
-        ready_ms += slope * load.foreign_tokens * SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
-    return ready_ms
-
-
-def _has_room(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) -> bool:
-    """Whether it can begin with one more prompt within so much time. A few may be at an engine that tells nothing of
-    itself while it is a guess that they would wait for each other: only so it is learned whether they do.
-    """
-    typical = rates.typical
-    is_guess = typical.samples > 0 and typical.in_line < TRIED
-    if is_guess and within_ms and not load.is_told and load.prefilling < TRIED:
-        return True
-    return _ready_ms(load, rates, now) <= within_ms * load.headway
-
-
 def _told(decision: Decision, why: str) -> Decision:
     """How it came about, too. What a refusal begins with says of which kind it is, so that one stays as it is."""
     return decision if decision.choice is None else replace(decision, reason=f"{why}; {decision.reason}")
-
-
-def _room_in_ms(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) -> Milliseconds:
-    """How long until it could begin with one more prompt within so much time, if nobody tells anything before."""
-    if _has_room(load, rates, within_ms, now):
-        return 0.0
-    within_ms *= load.headway
-    beyond_ms = _ready_ms(load, rates, now) - within_ms
-    if load.foreign_tokens:
-        return max(0.0, beyond_ms)
-    slope = rates.ms_per_token
-    within_ms *= max(load.requests, 1) / load.believed if load.doubted else 1.0
-    room_in_ms = load.ms_until_done(slope * load.prefill_tokens - within_ms, slope, now)
-    if rates.typical.samples == 0 and not load.waiting:
-        room_in_ms = min(room_in_ms, load.ms_until_silent(slope, now))
-    return room_in_ms
 
 
 def _may_pass(refusal: Decision) -> bool:

@@ -63,6 +63,7 @@ class Router:
         self._roster = Roster(fleet, self._index, self.engine_blocks)
         self._ledger = Ledger()
         self._flights: dict[ReservationId, Flight | Aside] = {}
+        self._reports = 0
         self.accounts = Accounts()
         self.recordings = Recordings[Recording]()
         self.refusals = Recordings[Refusal]()
@@ -121,6 +122,11 @@ class Router:
         weighing = self._choose(request, rule, shortlist, now, known)
         return weighing if account is None else self._within_limits(replace(weighing, account=account), now)
 
+    @property
+    def changes(self) -> int:
+        """Grows with everything that changes what is known of destinations: while it stands, only time passes."""
+        return self._reports + self._roster.changes
+
     def keeps_prefixes_apart(self, tenant: str) -> bool:
         """Whether a tenant's prompts share no cached prefix with another's."""
         rule = self._rulebook.tenant_rule(tenant)
@@ -136,6 +142,7 @@ class Router:
             return refusal
         if weighing.recording is not None:
             self.recordings.keep(weighing.recording)
+        self._reports += 1
         request, group, case, chosen = weighing.request, weighing.group, weighing.case, weighing.weighed.chosen
         destination, model = group.destinations[chosen], group.models[chosen]
         traits = group.traits[model]
@@ -194,6 +201,7 @@ class Router:
         self, reservation: ReservationId, ttft_ms: Milliseconds, upstream_status: int, now: Seconds
     ) -> None:
         """The first response byte arrived: prefill is done (or the destination failed). Unknown ids are ignored."""
+        self._reports += 1
         flight = self._flight(reservation)
         if flight is None or not self._ledger.first_token(reservation, now):
             return
@@ -205,6 +213,7 @@ class Router:
 
     def broke(self, reservation: ReservationId, now: Seconds) -> None:
         """The destination broke its answer off: to be told before the final counts, which are those of a part."""
+        self._reports += 1
         flight = self._flight(reservation)
         if flight is not None:
             flight.learn_break(now)
@@ -360,6 +369,7 @@ class Router:
 
     def _landed(self, reservation: ReservationId) -> Flight | None:
         """The same, and in flight no more."""
+        self._reports += 1
         kept = self._flights.pop(reservation, None)
         return kept.resume() if isinstance(kept, Aside) else kept
 

@@ -173,6 +173,7 @@ class Roster:
         self._typical: dict[tuple[TargetKind, ObjectRef, str], Typical] = {}
         self._traits: dict[str, ModelTraits] = {}
         self._version = self._told = -1
+        self._changes = 0
         self.losing: list[Load] = []
         """Where requests of ours are to be written off, for who keeps the ledger to take."""
         self.endpoints: tuple[Destination, ...] = ()
@@ -183,6 +184,7 @@ class Roster:
         if self._fleet.told == self._told:
             return False
         self._told = self._fleet.told
+        self._changes += 1
         changed = self._fleet.version != self._version
         if changed:
             self._version = self._fleet.version
@@ -203,11 +205,17 @@ class Roster:
         if elapsed < RELAX_EVERY_S:
             return
         self._relaxed_at = now
+        self._changes += 1
         kept = KEPT_PER_S ** min(elapsed, FADED_S)
         for destination in self.endpoints:
             if destination.load.requests == 0:
                 for rates in destination.rates.values():
                     rates.relax(kept)
+
+    @property
+    def changes(self) -> int:
+        """Grows with everything that was told of destinations, and with what faded since."""
+        return self._changes + self._fleet.told
 
     def pools(self) -> tuple[ObjectRef, ...]:
         """Pools served here, also empty ones."""

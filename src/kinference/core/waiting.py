@@ -26,6 +26,7 @@ from kinference.core.cost import REQUEST_TOKENS
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.rates import Rates
 from kinference.core.request import Request
+from kinference.core.rooms import Rooms
 from kinference.core.roster import Destination
 from kinference.core.weigh import Prompt, Weighing
 from kinference.ids import Milliseconds, Seconds
@@ -210,6 +211,9 @@ class WaitingLine:
         self._alike = Alike()
         self.places: dict[str, tuple[Destination, Rates]] = {}
         """Who could serve any of them."""
+        self.rooms: Rooms | None = None
+        """Which of these had room, when that was looked at last."""
+        self._looked_at: Group | None = None
 
     def __len__(self) -> int:
         return len(self._live)
@@ -339,6 +343,9 @@ class WaitingLine:
 
     def look(self, group: Group) -> None:
         """These could serve one of them."""
+        if group is self._looked_at:
+            return
+        self._looked_at, self.rooms = group, None
         self.places.update(zip(group.names, zip(group.destinations, group.rates, strict=True), strict=True))
 
     def due_at(self, soonest: Seconds) -> Seconds:

@@ -5,12 +5,13 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from kinference.core.admission import LOOK_S, OVERDUE_MAX, TRIED, Admission
+from kinference.core.admission import LOOK_S, OVERDUE_MAX, Admission
 from kinference.core.decision import BackendChoice, Decision, EndpointChoice
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Observation
 from kinference.core.pick import Router
 from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind
 from kinference.core.request import Request
+from kinference.core.rooms import TRIED
 from kinference.core.waiting import CLASS_RULES, AdmissionRules, ClassRule, Waiting
 from kinference.ids import Address, ObjectRef, Seconds
 from kinference.vocabulary import AbortReason, Api, Outcome, QosClass

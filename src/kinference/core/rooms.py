@@ -1,0 +1,91 @@
+"""Which destinations can begin with one more prompt soon, or when the first of them can."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kinference.core.ledger import SCRAPE_FADES_S, UNLIMITED, Load
+from kinference.core.rates import Rates
+from kinference.core.roster import Destination
+from kinference.ids import Milliseconds, Seconds
+
+TRIED = 16
+"""So many first tokens behind other prompts tell how long prompts wait for each other somewhere."""
+
+
+@dataclass(slots=True, eq=False)
+class Rooms:
+    """Some destinations by name, at one moment."""
+
+    at: Seconds
+    changes: int
+    """What is known of destinations, by the router's count."""
+    usable: set[str]
+    free: set[str]
+    """Those that can begin soon enough."""
+    free_at: Seconds
+    """When the first can, if nobody tells anything before: now where one is free or none can be used."""
+
+
+def find_rooms(
+    places: Mapping[str, tuple[Destination, Rates]], within_ms: Milliseconds, changes: int, now: Seconds
+) -> Rooms:
+    """Look at each of them once: for all that waits every report asks who has room, and when somebody will."""
+    usable: set[str] = set()
+    free: set[str] = set()
+    room_in_ms = UNLIMITED
+    for name, (destination, rates) in places.items():
+        if not destination.is_usable(now):
+            continue
+        usable.add(name)
+        load = destination.load
+        left_ms = ready_ms(load, rates, now)
+        if left_ms <= within_ms * load.headway or (within_ms and _is_untried(load, rates)):
+            free.add(name)
+        elif not free:
+            one_ms = _room_in_ms(load, rates, left_ms, within_ms, now)
+            if one_ms < room_in_ms:
+                room_in_ms = one_ms
+    return Rooms(now, changes, usable, free, now if free or not usable else now + room_in_ms / 1e3)
+
+
+def has_room(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) -> bool:
+    """Whether it can begin with one more prompt within so much time."""
+    return (bool(within_ms) and _is_untried(load, rates)) or ready_ms(load, rates, now) <= within_ms * load.headway
+
+
+def ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
+    """How long until it could begin with one more prompt, as far as anybody has told: its engine, or who reports.
+
+    Callers need do neither (a Pick may be all that is ever heard of a request), and must not be made to wait for a
+    guess.
+    """
+    slope = rates.ms_per_token
+    if rates.typical.samples == 0 and not load.waiting and load.is_silent(slope, now):
+        return 0.0
+    left_ms = slope * load.prefill_tokens - load.done_ms(slope, now)
+    if load.doubted:
+        left_ms *= load.believed / max(load.requests, 1)
+    if load.foreign_tokens:
+        left_ms += slope * load.foreign_tokens * SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
+    return left_ms
+
+
+def _is_untried(load: Load, rates: Rates) -> bool:
+    """A few may be at an engine that tells nothing of itself while it is a guess that they would wait for each other:
+    only so it is learned whether they do.
+    """
+    typical = rates.typical
+    return typical.samples > 0 and typical.in_line < TRIED and not load.is_told and load.prefilling < TRIED
+
+
+def _room_in_ms(load: Load, rates: Rates, left_ms: Milliseconds, within_ms: Milliseconds, now: Seconds) -> Milliseconds:
+    """How long until it could begin with one more prompt within so much time, `left_ms` being too long yet."""
+    within_ms *= load.headway
+    if load.foreign_tokens:
+        return max(0.0, left_ms - within_ms)
+    slope = rates.ms_per_token
+    within_ms *= max(load.requests, 1) / load.believed if load.doubted else 1.0
+    room_in_ms = load.ms_until_done(slope * load.prefill_tokens - within_ms, slope, now)
+    if rates.typical.samples == 0 and not load.waiting:
+        room_in_ms = min(room_in_ms, load.ms_until_silent(slope, now))
+    return room_in_ms
