@@ -20,6 +20,7 @@ from kinference.core.prefix.hashing import chain_seed
 from kinference.core.rates import Rates
 from kinference.core.request import Request
 from kinference.core.roster import Destination, ModelTraits, Roster
+from kinference.core.standing import Standing
 from kinference.ids import Seconds
 from kinference.structs import FrozenRecord
 from kinference.vocabulary import Need
@@ -65,6 +66,8 @@ class Group:
     """Why the prefix cache of some of them is not well known; "" when that of each is."""
     turns: Iterator[int] = field(default_factory=count)
     """Counts the decisions among these, for policies that take turns."""
+    standing: Standing | None = None
+    """What was last collected of them."""
 
     def add(self, destination: Destination, model: str, rates: Rates, traits: ModelTraits) -> None:
         """One more competitor."""

@@ -328,10 +328,10 @@ class Router:
         groups, scoring = shortlist.groups, self._scoring
         group = groups[0] if len(groups) == 1 else self._split(request, groups)
         prompt = look_up(request, group, self._index, known) if scoring.by_prefix else Prompt()
-        case = make_case(request, group, prompt, now)
+        case = make_case(request, group, prompt, self.changes, now)
         if scoring.guards and 0 < len(case.fitting) < len(group.destinations):
             group = group.only(case.fitting)  # the others would push running requests out of their caches
-            case = make_case(request, group, prompt, now)
+            case = make_case(request, group, prompt, self.changes, now)
         extra: tuple[Column, ...] = ()
         if rule is not None and rule.usd_per_hour is not None and scoring.in_milliseconds:
             extra = (("price", price_column(group, case, rule.usd_per_hour)),)

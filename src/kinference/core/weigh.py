@@ -1,6 +1,7 @@
 """A request against its candidates: what of its prompt each holds, and what each would have to compute."""
 
 from collections.abc import Sequence
+from operator import mul
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -8,13 +9,13 @@ from xxhash import xxh3_64_intdigest
 from kinference.core.candidates import Group, Shortlist
 from kinference.core.cost import REQUEST_TOKENS, Case
 from kinference.core.decision import Weighed
-from kinference.core.ledger import SCRAPE_FADES_S
 from kinference.core.limits import Account
 from kinference.core.prefix.hashing import BLOCK_BYTES, chain_seed, hash_prompt
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.prices import Price
 from kinference.core.recording import Recording
 from kinference.core.request import Request
+from kinference.core.standing import collect
 from kinference.ids import Milliseconds, Seconds
 from kinference.structs import EntityLeaf, FrozenRecord
 
@@ -112,48 +113,27 @@ def adapter_column(group: Group) -> list[Milliseconds]:
     ]
 
 
-def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> Case:
-    """The columns that the cost terms read, collected in one pass: for few candidates each pass costs as much."""
-    hits, output_tokens = _hits(group, prompt), expected_output(request, group)
-    bases, slopes, uncached, work = [], [], [], []
-    ahead: list[float] = []
-    beside: list[float] = []
-    is_tight = False
-    for load, rates, size, hit in zip(group.loads, group.rates, _sizes(request, group), hits, strict=True):
-        tokens = size - hit
-        if tokens < REQUEST_TOKENS:
-            tokens = REQUEST_TOKENS
-        typical, factor = rates.typical, rates.factor
-        base, slope = factor * typical.line.base_ms, factor * typical.line.ms_per_token
-        uncached.append(tokens)
-        bases.append(base if base < typical.base_ms_max else typical.base_ms_max)
-        slopes.append(slope)
-        work.append(slope * tokens)
-        prompt_tokens_ahead: int | float = load.prefill_tokens
-        requests: int | float = load.requests
-        if load.doubted:  # what an engine has not told of lately is ahead of nobody
-            prompt_tokens_ahead *= load.believed / max(requests, 1)
-            requests = load.believed
-        if load.foreign_requests or load.foreign_tokens:  # what the scrape shows beyond our own, and the less the older
-            fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
-            prompt_tokens_ahead += load.foreign_tokens * fresh
-            requests += load.foreign_requests * fresh
-        ahead.append(prompt_tokens_ahead)
-        beside.append(requests)
-        is_tight = is_tight or load.room - load.resident < tokens + output_tokens
+def make_case(request: Request, group: Group, prompt: Prompt, changes: int, now: Seconds) -> Case:
+    """The columns that the cost terms read. Those that depend on no request stay while nothing changes at a moment."""
+    standing = group.standing
+    if standing is None or standing.at != now or standing.changes != changes:
+        standing = group.standing = collect(group.loads, group.rates, changes, now)
+    sizes, output_tokens = _sizes(request, group), expected_output(request, group)
+    hits, uncached = _hits(group, prompt, sizes)
+    is_tight = standing.least_room < max(sizes) + output_tokens
     return Case(
         destinations=group.destinations,
         names=group.names,
         rates=group.rates,
         loads=group.loads,
         circuits=group.circuits,
-        bases=bases,
-        slopes=slopes,
-        ahead=ahead,
-        beside=beside,
+        bases=standing.bases,
+        slopes=standing.slopes,
+        ahead=standing.ahead,
+        beside=standing.beside,
         hits=hits,
         uncached=uncached,
-        work=work,
+        work=list(map(mul, standing.slopes, uncached)),
         output_tokens=output_tokens,
         fitting=_fitting(group, uncached, output_tokens, now) if is_tight else range(len(uncached)),
         now=now,
@@ -164,11 +144,11 @@ def make_case(request: Request, group: Group, prompt: Prompt, now: Seconds) -> C
 
 
 def _sizes(request: Request, group: Group) -> list[int]:
-    """The prompt's tokens at each place, as long as its own model has it."""
+    """The prompt's tokens at each place, as long as its own model has it, and never fewer than REQUEST_TOKENS."""
     models, traits = group.models, group.traits
     if len(traits) == 1:
-        return [traits[models[0]].prompt_tokens(request.prompt_bytes)] * len(models)
-    return [traits[model].prompt_tokens(request.prompt_bytes) for model in models]
+        return [max(traits[models[0]].prompt_tokens(request.prompt_bytes), REQUEST_TOKENS)] * len(models)
+    return [max(traits[model].prompt_tokens(request.prompt_bytes), REQUEST_TOKENS) for model in models]
 
 
 def _fitting(group: Group, uncached: Sequence[int], output_tokens: int, now: Seconds) -> list[int]:
@@ -180,9 +160,11 @@ def _fitting(group: Group, uncached: Sequence[int], output_tokens: int, now: Sec
     ]
 
 
-def _hits(group: Group, prompt: Prompt) -> list[int]:
-    """Tokens expected to be cached at each place: what was sent there, by how far the engine confirms such beliefs."""
-    hits, destinations = [0] * len(group.destinations), group.destinations
+def _hits(group: Group, prompt: Prompt, sizes: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Tokens expected to be cached at each place, and to be computed: what was sent there is cached by as far as the
+    engine confirms such beliefs.
+    """
+    hits, uncached, destinations = [0] * len(sizes), list(sizes), group.destinations
     for model, depths in prompt.depths.items():
         places = group.places.get(model)
         if places is None:  # all who serve it were left out: the prompt was looked up for a wider group
@@ -191,8 +173,10 @@ def _hits(group: Group, prompt: Prompt) -> list[int]:
         for slot, depth in depths.items():
             place = places.get(slot)
             if place is not None:
-                hits[place] = int(depth * block_tokens * destinations[place].hit_trust)
-    return hits
+                hit = hits[place] = int(depth * block_tokens * destinations[place].hit_trust)
+                left = sizes[place] - hit
+                uncached[place] = left if left > REQUEST_TOKENS else REQUEST_TOKENS
+    return hits, uncached
 
 
 def expected_output(request: Request, group: Group) -> int:

@@ -52,7 +52,7 @@ def test_hits_count_in_tokens_of_the_model_each_is_asked_for() -> None:
     group.traits["n"].bytes_per_token = 2.0
     index.insert(1, hash_prompt((TEXT,), chain_seed("n", "")).blocks[:5])
     index.insert(2, hash_prompt((TEXT,), chain_seed("m", "")).blocks)
-    case = make_case(request(), group, look_up(request(), group, index), 0.0)
+    case = make_case(request(), group, look_up(request(), group, index), 0, 0.0)
     assert case.hits == [0, 5 * BLOCK_BYTES // 2, 10 * BLOCK_BYTES // 4]
     assert case.uncached == [len(TEXT) // 4, 5 * BLOCK_BYTES // 2, REQUEST_TOKENS]
 
@@ -60,7 +60,7 @@ def test_hits_count_in_tokens_of_the_model_each_is_asked_for() -> None:
 def test_a_prompt_that_was_looked_up_for_more_destinations_weighs_those_that_are_left() -> None:
     group, index = group_of("m", "n"), PrefixIndex()
     index.insert(1, hash_prompt((TEXT,), chain_seed("n", "")).blocks)
-    case = make_case(request(), group.only([1]), look_up(request(), group, index), 0.0)
+    case = make_case(request(), group.only([1]), look_up(request(), group, index), 0, 0.0)
     assert case.hits == [10 * BLOCK_BYTES // 4]
 
 
@@ -68,44 +68,27 @@ def test_hits_are_believed_as_far_as_the_engine_confirms_them() -> None:
     group, index = group_of("m"), PrefixIndex()
     group.destinations[0].hit_trust = 0.5
     index.insert(0, hash_prompt((TEXT,), chain_seed("m", "")).blocks)
-    case = make_case(request(), group, look_up(request(), group, index), 0.0)
+    case = make_case(request(), group, look_up(request(), group, index), 0, 0.0)
     assert case.hits == [5 * BLOCK_BYTES // 4]
 
 
-def test_what_others_sent_fades_with_the_age_of_the_scrape() -> None:
+def test_what_stands_at_each_is_collected_again_when_something_has_changed_or_time_has_passed() -> None:
     group = group_of("m", "m")
-    load = group.loads[1]
-    load.prefill_tokens, load.requests, load.foreign_tokens, load.foreign_requests = 10, 1, 100.0, 4.0
-    for now, share in ((0.0, 1.0), (SCRAPE_FADES_S, 0.5), (-SCRAPE_FADES_S, 0.5)):
-        case = make_case(request(), group, Prompt(), now)
-        assert case.ahead == [0, pytest.approx(10 + 100 * share)]
-        assert case.beside == [0, pytest.approx(1 + 4 * share)]
-
-
-def test_what_an_engine_has_not_told_of_lately_is_ahead_of_nobody() -> None:
-    group = group_of("m")
-    load = group.loads[0]
-    load.prefill_tokens, load.requests, load.doubted = 4_000, 4, 3
-    case = make_case(request(), group, Prompt(), 0.0)
-    assert (case.ahead, case.beside) == ([1_000.0], [1])
-    load.doubted = 4
-    case = make_case(request(), group, Prompt(), 0.0)
-    assert (case.ahead, case.beside) == ([0.0], [0])
-
-
-def test_waiting_prompts_of_others_count_even_where_we_have_more_requests() -> None:
-    group = group_of("m")
-    group.loads[0].foreign_tokens = 50.0
-    assert make_case(request(), group, Prompt(), 0.0).ahead == [50.0]
+    one, again = (make_case(request(), group, Prompt(), 1, 0.0) for _ in range(2))
+    assert again.ahead is one.ahead
+    group.loads[0].prefill_tokens, group.loads[1].foreign_requests = 100, 2.0
+    told = make_case(request(), group, Prompt(), 2, 0.0)
+    assert (told.ahead, told.beside) == ([100, 0], [0, 2.0])
+    assert make_case(request(), group, Prompt(), 2, SCRAPE_FADES_S).beside == [0, 1.0]
 
 
 def test_only_those_with_room_in_the_kv_cache_fit() -> None:
     group = group_of("m", "m", "m")
     need = len(TEXT) // 4 + 100
     group.loads[0].room, group.loads[2].room, group.loads[2].resident = need, need, 1
-    assert list(make_case(request(100), group, Prompt(), 0.0).fitting) == [0, 1]
+    assert list(make_case(request(100), group, Prompt(), 0, 0.0).fitting) == [0, 1]
     group.loads[2].resident = 0
-    assert list(make_case(request(100), group, Prompt(), 0.0).fitting) == [0, 1, 2]
+    assert list(make_case(request(100), group, Prompt(), 1, 0.0).fitting) == [0, 1, 2]
 
 
 def test_the_answer_is_expected_to_be_usual_within_the_clients_limit() -> None:
@@ -120,7 +103,7 @@ def test_a_prompt_has_at_least_one_token() -> None:
 
 def test_each_case_takes_a_turn() -> None:
     group = group_of("m")
-    assert [make_case(request(), group, Prompt(), 0.0).turn for _ in range(3)] == [0, 1, 2]
+    assert [make_case(request(), group, Prompt(), 0, 0.0).turn for _ in range(3)] == [0, 1, 2]
 
 
 def test_a_price_counts_as_the_time_that_is_worth_as_much() -> None:
@@ -128,7 +111,7 @@ def test_a_price_counts_as_the_time_that_is_worth_as_much() -> None:
     endpoint = group.destinations[1].endpoint
     assert endpoint is not None
     endpoint.spec = replace(endpoint.spec, prices=(PricedModel("m", Price(1_000.0, 2_000.0)),))
-    case = make_case(request(output=100), group, Prompt(), 0.0)
+    case = make_case(request(output=100), group, Prompt(), 0, 0.0)
     free, priced = price_column(group, case, usd_per_hour=10.0)
     assert free == 0.0
     assert priced == pytest.approx((case.uncached[1] * 0.001 + 100 * 0.002) / 10.0 * HOUR_MS)
@@ -148,5 +131,5 @@ def test_a_full_cache_that_was_seen_long_ago_keeps_nobody_away() -> None:
     group = group_of("m", "m")
     group.loads[0].room = 0.0
     group.loads[0].seen_at = 100.0
-    fitting = [make_case(request(), group, Prompt(), now).fitting for now in (100.0, 100.0 + ROOM_KNOWN_S + 0.1)]
+    fitting = [make_case(request(), group, Prompt(), 0, now).fitting for now in (100.0, 100.0 + ROOM_KNOWN_S + 0.1)]
     assert list(map(list, fitting)) == [[1], [0, 1]]

@@ -1,0 +1,52 @@
+"""What stands at each of those that compete, whatever a request asks: collected once while nothing is told."""
+
+from collections.abc import Sequence
+
+from kinference.core.ledger import SCRAPE_FADES_S, UNLIMITED, Load
+from kinference.core.rates import Rates
+from kinference.ids import Milliseconds, Seconds
+from kinference.structs import FrozenRecord
+
+
+class Standing(FrozenRecord, frozen=True):
+    """Loads and rates at one moment, in columns of equal length."""
+
+    at: Seconds
+    changes: int
+    """What is known of destinations, by the router's count."""
+    bases: Sequence[Milliseconds]
+    slopes: Sequence[Milliseconds]
+    ahead: Sequence[float]
+    beside: Sequence[float]
+    """Each as in a `Case`."""
+    least_room: float
+    """Tokens that the fullest KV cache of all could take."""
+
+
+def collect(loads: Sequence[Load], rates: Sequence[Rates], changes: int, now: Seconds) -> Standing:
+    """All columns in one pass: for few candidates each pass costs as much."""
+    bases, slopes = [], []
+    ahead: list[float] = []
+    beside: list[float] = []
+    least_room = UNLIMITED
+    for load, one in zip(loads, rates, strict=True):
+        typical, factor = one.typical, one.factor
+        line = typical.line
+        base = factor * line.base_ms
+        bases.append(base if base < typical.base_ms_max else typical.base_ms_max)
+        slopes.append(factor * line.ms_per_token)
+        prompt_tokens_ahead: int | float = load.prefill_tokens
+        requests: int | float = load.requests
+        if load.doubted:  # what an engine has not told of lately is ahead of nobody
+            prompt_tokens_ahead *= load.believed / max(requests, 1)
+            requests = load.believed
+        if load.foreign_requests or load.foreign_tokens:  # what the scrape shows beyond our own, and the less the older
+            fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
+            prompt_tokens_ahead += load.foreign_tokens * fresh
+            requests += load.foreign_requests * fresh
+        ahead.append(prompt_tokens_ahead)
+        beside.append(requests)
+        room = load.room - load.resident
+        if room < least_room:
+            least_room = room
+    return Standing(now, changes, bases, slopes, ahead, beside, least_room)
