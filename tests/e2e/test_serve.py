@@ -185,6 +185,31 @@ def test_sighup_reads_the_file_again(tmp_path: Path) -> None:
         assert served.process.popen.poll() is None
 
 
+def test_a_hangup_before_it_is_ready_or_while_it_drains_ends_nothing(tmp_path: Path) -> None:
+    file, ports_file = tmp_path / "kinference.yaml", tmp_path / "ports.json"
+    with socket.create_server(("127.0.0.1", 0)) as engine_that_says_nothing:
+        pool = f"pools: [{{name: a, endpoints: ['http://127.0.0.1:{engine_that_says_nothing.getsockname()[1]}']}}]\n"
+        file.write_text(pool)
+        with process("serve", "--config", str(file), "--ports-file", str(ports_file), env=FREE_PORTS) as serving:
+            asked, _ = engine_that_says_nothing.accept()  # by its first look, which comes before "ready"
+            with asked:
+                file.write_text(f"{pool}routing: {{policy: round_robin}}\n")
+                serving.popen.send_signal(signal.SIGHUP)
+                engine_that_says_nothing.close()
+            serving.wait_for(r"^kinference: ready")
+            serving.wait_for("configuration taken over")
+            gateway = json.loads(ports_file.read_text())["gateway"]
+            with socket.create_connection(("127.0.0.1", gateway)) as client:
+                client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\n")
+                client.sendall(b"content-type: application/json\r\ncontent-length: 9\r\n\r\n")
+                assert client.recv(100).startswith(b"HTTP/1.1 100 ")  # so that there is something to wait for
+                serving.popen.send_signal(signal.SIGTERM)
+                serving.wait_for("draining")
+                serving.popen.send_signal(signal.SIGHUP)
+            code, output = serving.finish()
+    assert code == 0, output
+
+
 def test_an_unreachable_engine_is_named_and_does_not_stop_the_start(tmp_path: Path) -> None:
     with serve(tmp_path, "--engine", "http://127.0.0.1:1") as served:
         status, text = get(f"{served.admin_url}/readyz")

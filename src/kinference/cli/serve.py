@@ -1,6 +1,7 @@
 """`kinference serve`: all planes in one process."""
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from kinference.runtime.descriptors import raise_limit, shortage
 from kinference.runtime.exposure import refuse_exposure
 from kinference.runtime.planes import ALL, Plane
 from kinference.runtime.serve import ServeOptions, serve
+from kinference.runtime.signals import ignored
 from kinference.runtime.wires import Wire
 
 DESCRIPTION = """\
@@ -75,6 +77,11 @@ def add(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until stopped."""
+    with ignored(signal.SIGHUP):  # until there is somebody to hear it; the file is compared with what was read of it
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     configure_logs(LogFormat(args.log_format), args.log_level)
     environ = process_environment()
     try:

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import contextmanager
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -24,12 +24,25 @@ def requested(*signals: signal.Signals) -> Iterator[asyncio.Event]:
 @contextmanager
 def deadly(*signals: signal.Signals) -> Iterator[None]:
     """While inside, these signals end the process at once. Unwound by Python's own SIGINT, it would crash in gRPC."""
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in signals}
+    with _handled(signal.SIG_DFL, signals):
+        yield
+
+
+@contextmanager
+def ignored(*signals: signal.Signals) -> Iterator[None]:
+    """While inside, and nothing else is made of them there, these signals do nothing."""
+    with _handled(signal.SIG_IGN, signals):
+        yield
+
+
+@contextmanager
+def _handled(handler: signal.Handlers, signals: Iterable[signal.Signals]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in signals}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)
 
 
 async def each(event: asyncio.Event) -> AsyncGenerator[None]:

@@ -2,7 +2,7 @@ import asyncio
 import os
 import signal
 
-from kinference.runtime.signals import STOPPING, deadly, each, requested
+from kinference.runtime.signals import STOPPING, deadly, each, ignored, requested
 
 
 async def test_a_request_to_stop_can_be_waited_for() -> None:
@@ -35,3 +35,11 @@ def test_a_deadly_signal_is_the_systems_own_until_afterwards() -> None:
     with deadly(*STOPPING):
         assert {signal.getsignal(number) for number in STOPPING} == {signal.SIG_DFL}
     assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_an_ignored_signal_does_nothing_until_afterwards() -> None:
+    before = signal.getsignal(signal.SIGHUP)
+    with ignored(signal.SIGHUP):
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    assert signal.getsignal(signal.SIGHUP) == before
