@@ -13,6 +13,7 @@ from kinference.control.urls import route_url
 from kinference.errors import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ids import Seconds
 from kinference.ports import Headers, Upstream, UpstreamRequest, UpstreamTimeouts
+from kinference.wire.patience import Patience
 
 PATIENCE: Seconds = 30.0
 """Of one probe."""
@@ -78,7 +79,7 @@ class Verifier:
     async def _send(self, probe: Probe, url: str, resolved: Resolved) -> Attempt:
         try:
             request = _request(probe, url, resolved, self._patience)
-            async with asyncio.timeout(self._patience):
+            async with Patience(self._patience):
                 answer = await self._upstream.send(request)
                 try:
                     body = await _bounded(answer.chunks())

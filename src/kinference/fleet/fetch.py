@@ -1,6 +1,5 @@
 """One bounded call of an engine's own pages: no answer can hold us up or fill our memory."""
 
-import asyncio
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -9,6 +8,7 @@ from kinference.core.fleet import EndpointSpec
 from kinference.errors import BudgetExceeded, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ids import Seconds
 from kinference.ports import Upstream, UpstreamAnswer, UpstreamRequest, UpstreamTimeouts
+from kinference.wire.patience import Patience
 
 FETCH_FAULTS = (UpstreamUnreachable, UpstreamTimeout, UpstreamCut, BudgetExceeded)
 """Everything that `fetch` raises."""
@@ -47,7 +47,7 @@ async def _call(upstream: Upstream, spec: EndpointSpec, request: UpstreamRequest
     origin, target = f"{spec.scheme}://{spec.address}", spec.path_prefix + request.target
     timeouts = UpstreamTimeouts(limits.timeout, limits.timeout, limits.timeout)
     try:
-        async with asyncio.timeout(limits.timeout):
+        async with Patience(limits.timeout):
             answer = await upstream.send(structs.replace(request, origin=origin, target=target, timeouts=timeouts))
             try:
                 return Page(answer.status, await _read(answer, f"{origin}{target}", limits.bytes_max))

@@ -1,6 +1,5 @@
 """The publisher's second socket: it is asked for what was missed, and answers with every batch that it still has."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ import zmq
 import zmq.asyncio
 
 from kinference.ids import Seconds
+from kinference.wire.patience import Patience
 
 NUMBER_BYTES = 8
 MESSAGE_BYTES_MAX = 4 * 1024 * 1024
@@ -55,7 +55,7 @@ async def replay(context: zmq.asyncio.Context, url: str, first: int) -> AsyncGen
         await socket.send_multipart((b"", first.to_bytes(NUMBER_BYTES, "big")))
         for _ in range(BATCHES_MAX):
             try:
-                async with asyncio.timeout(REPLAY_IDLE_S):
+                async with Patience(REPLAY_IDLE_S):
                     frames = await socket.recv_multipart()
             except TimeoutError:
                 raise ReplayFailed("the replay socket does not answer") from None

@@ -1,12 +1,12 @@
 """The client's body on its way in, as it comes."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from kinference.errors import IdleTimeout
 from kinference.gateway.headers import content_length
 from kinference.gateway.held_body import HeldBody
 from kinference.wire.exchange import Exchange
+from kinference.wire.patience import Patience
 
 
 async def receive(body: HeldBody, exchange: Exchange) -> None:
@@ -19,11 +19,11 @@ async def receive(body: HeldBody, exchange: Exchange) -> None:
 
 
 async def _gather(chunks: AsyncIterator[bytes], body: HeldBody) -> None:
-    idle, loop = body.idle, asyncio.get_running_loop()
+    idle = body.idle
     try:
-        async with asyncio.timeout(idle) as patience:
+        async with Patience(idle) as patience:
             async for chunk in chunks:
                 body.add(chunk)
-                patience.reschedule(loop.time() + idle)
+                patience.renew()
     except TimeoutError:
         raise IdleTimeout(f"request body stood still for {idle:g} s") from None

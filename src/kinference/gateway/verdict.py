@@ -1,6 +1,5 @@
 """What an answer that is not a success means: whose fault it is, and what the client gets to see of it."""
 
-import asyncio
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from kinference.ids import Seconds
 from kinference.ports import Headers, UpstreamAnswer
 from kinference.shapes.scan import BadBody, decode
 from kinference.wire.exchange import header
+from kinference.wire.patience import Patience
 
 ERROR_BODY_MAX = 1024 * 1024
 """A longer error is told by its status alone."""
@@ -63,7 +63,7 @@ def is_success(status: int) -> bool:
 async def read_error(answer: UpstreamAnswer, leg: Leg, patience: Seconds = ERROR_PATIENCE) -> ErrorAnswer:
     """Read a failed answer whole, decoded and without our credential, and give its connection back."""
     try:
-        async with asyncio.timeout(patience):
+        async with Patience(patience):
             body = await _read(answer.chunks())
     except (UpstreamCut, UpstreamTimeout, TimeoutError):
         body = b""

@@ -13,6 +13,7 @@ from kinference.ids import ResponseId, Seconds
 from kinference.picker.remote import RemotePicker
 from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, Placed, PushMetadata
 from kinference.vocabulary import AbortReason
+from kinference.wire.patience import Patience
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ async def _told(report: Callable[[], Coroutine[Any, Any, bool]], earlier: asynci
     if earlier is not None:
         await asyncio.wait((earlier,))
     try:
-        async with asyncio.timeout(REPORT_PATIENCE):
+        async with Patience(REPORT_PATIENCE):
             await report()
     except TimeoutError:
         _log.warning("a report did not reach the picker: timed out")

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 
 from kinference.ids import Seconds
 from kinference.picker.desk import Desk
 from kinference.picker.trim import trim
 from kinference.ports import Clock
+from kinference.wire.patience import Patience
 
 TRIM_BYTES = 32 * 1024 * 1024
 """Let go of since the last time: it pays to ask the allocator for them."""
@@ -72,11 +74,9 @@ class ReclaimTimer:
     async def _sleep(self, until: Seconds, delay: Seconds) -> None:
         self._until = until
         self._sooner.clear()
-        try:
-            async with asyncio.timeout(delay):
+        with suppress(TimeoutError):
+            async with Patience(delay):
                 await self._sooner.wait()
-        except TimeoutError:
-            pass
 
     def _announce(self, deadline: Seconds) -> None:
         if deadline < self._until:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kinference.ids import Seconds
 from kinference.sandbox.authority import HOST
+from kinference.wire.patience import Patience
 
 HEAD_BYTES_MAX = 16 * 1024
 HEAD_PATIENCE: Seconds = 20.0
@@ -46,7 +47,7 @@ class Tunnels:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(HEAD_PATIENCE):
+            async with Patience(HEAD_PATIENCE):
                 head = await reader.readuntil(b"\r\n\r\n")
                 if not is_ours(head):
                     writer.write(_REFUSED)

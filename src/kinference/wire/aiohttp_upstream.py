@@ -1,6 +1,5 @@
 """The HTTP client carrier on aiohttp: `ports.Upstream` over a pool of keep-alive connections."""
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from kinference.errors import NoConnectionLeft, UpstreamCut, UpstreamTimeout, Up
 from kinference.ids import Seconds
 from kinference.ports import Headers, Upstream, UpstreamAnswer, UpstreamRequest
 from kinference.wire.connections import EXHAUSTED
+from kinference.wire.patience import Patience
 
 _IDLE_MAX: Seconds = 4.0
 """Below the 5 s after which common engines close an idle connection: reusing one as it closes costs a retry."""
@@ -51,7 +51,7 @@ class AiohttpUpstream(Upstream):
     async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
         timeouts = request.timeouts
         try:
-            async with asyncio.timeout(timeouts.connect + timeouts.first_byte):
+            async with Patience(timeouts.connect + timeouts.first_byte):
                 response = await self._send_retrying_stale(request)
         except TimeoutError:
             raise UpstreamTimeout(f"{request.origin} sent nothing for {timeouts.first_byte:g} s") from None
@@ -102,7 +102,7 @@ class _AiohttpAnswer(UpstreamAnswer):
     async def __anext__(self) -> bytes:
         content = self._response.content
         try:
-            async with asyncio.timeout(self._patience):
+            async with Patience(self._patience):
                 chunk = await content.readany()
         except TimeoutError:
             raise UpstreamTimeout(f"{self._origin} fell silent for {self._patience:g} s mid-answer") from None

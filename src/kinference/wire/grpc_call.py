@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
+from kinference.wire.alarm import Alarm
 from kinference.wire.grpc import PREFIX_BYTES, CallHead, Deframer, whole_message
 from kinference.wire.grpc_waits import drained, pause, received, rested
 from kinference.wire.http2.headers import literal
@@ -39,7 +40,7 @@ class Carrier(Protocol):
     def wake_later(self, call: "GrpcCall") -> None:
         """The same in a turn of the loop of its own."""
 
-    def wake_after(self, delay: Seconds, call: "GrpcCall") -> asyncio.TimerHandle:
+    def wake_after(self, delay: Seconds, call: "GrpcCall") -> Alarm:
         """Mark the call's patience as over after so long, and wake it."""
 
 
@@ -183,7 +184,7 @@ class GrpcCall:
         self.waiter = waiter = asyncio.get_running_loop().create_future()
         return waiter
 
-    def begin_waiting(self, timeout: Seconds | None) -> asyncio.TimerHandle | None:
+    def begin_waiting(self, timeout: Seconds | None) -> Alarm | None:
         """The handler begins to wait for a message, for so long."""
         timer = None if timeout is None else self.carrier.wake_after(timeout, self)
         self.timed_out = False

@@ -8,9 +8,11 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
+from kinference.wire.alarm import Alarm
 from kinference.wire.connections import Connections, Tally, peer_of
 from kinference.wire.grpc import (
     ANSWER,
@@ -364,8 +366,8 @@ class GrpcSession(Http2Session[CallHead]):
     def wake_later(self, call: GrpcCall) -> None:
         self._loop.call_soon(self._wake, call)
 
-    def wake_after(self, delay: Seconds, call: GrpcCall) -> asyncio.TimerHandle:
-        return self._loop.call_later(delay, self._time_out, call)
+    def wake_after(self, delay: Seconds, call: GrpcCall) -> Alarm:
+        return Alarm(self._loop, delay, partial(self._time_out, call))
 
     def _time_out(self, call: GrpcCall) -> None:
         call.timed_out = True

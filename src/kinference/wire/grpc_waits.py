@@ -6,6 +6,7 @@ from types import coroutine
 from typing import Protocol, TypeVar
 
 from kinference.ids import Seconds
+from kinference.wire.alarm import Alarm
 from kinference.wire.rpc import Call, RpcHandler
 
 Served = TypeVar("Served", bound=Call)
@@ -31,7 +32,7 @@ class Waiting(Protocol):
         """Something has happened to the call."""
         ...
 
-    def begin_waiting(self, timeout: Seconds | None) -> asyncio.TimerHandle | None:
+    def begin_waiting(self, timeout: Seconds | None) -> Alarm | None:
         """A message is waited for, mostly for so long."""
         ...
 
@@ -51,7 +52,8 @@ async def received(call: Waiting, timeout: Seconds | None) -> bytes | None:
         try:
             while not call.is_told:
                 await _turn(call)
-                call.check_patience()
+                if not call.is_told:
+                    call.check_patience()
         finally:
             if timer is not None:
                 timer.cancel()

@@ -1,4 +1,5 @@
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
@@ -60,6 +61,16 @@ async def test_a_timer_that_slept_for_good_wakes_for_a_first_deadline_again_and_
             push(desk)
             await until_idle(desk)
             await asyncio.sleep(0)
+
+
+async def test_after_a_standstill_what_has_come_meanwhile_goes_first(router: Router) -> None:
+    async with running(router, LoopClock(), body_ttl=0.2) as desk:
+        push(desk)
+        time.sleep(0.6)  # noqa: ASYNC251 - it is the whole process that stands still
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not desk.is_idle
+        await until_idle(desk)
 
 
 async def test_more_than_one_turn_holds_is_reclaimed_in_several(router: Router) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
+from kinference.wire.alarm import Alarm
 from kinference.wire.grpc import CallHead
 from kinference.wire.grpc_call import GrpcCall, Method
 from kinference.wire.http2.headers import literal
@@ -49,9 +50,9 @@ class FakeCarrier:
     def wake_later(self, call: GrpcCall) -> None:
         self.later.append(call)
 
-    def wake_after(self, delay: Seconds, call: GrpcCall) -> asyncio.TimerHandle:
+    def wake_after(self, delay: Seconds, call: GrpcCall) -> Alarm:
         self.timers.append(call)
-        return asyncio.get_running_loop().call_later(3600, lambda: None)
+        return Alarm(asyncio.get_running_loop(), 3600, lambda: None)
 
 
 def started(handler: Callable[[Call], Coroutine[Any, Any, None]]) -> tuple[GrpcCall, FakeCarrier]:

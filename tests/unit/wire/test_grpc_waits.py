@@ -8,6 +8,7 @@ import pytest
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
+from kinference.wire.alarm import Alarm
 from kinference.wire.grpc_waits import drained, pause, received, rested, run
 
 
@@ -29,9 +30,9 @@ class ToldCall:
         self.is_waiting = True
         return pause()
 
-    def begin_waiting(self, timeout: Seconds | None) -> asyncio.TimerHandle | None:
+    def begin_waiting(self, timeout: Seconds | None) -> Alarm | None:
         self.waits.append(timeout)
-        return None if timeout is None else asyncio.get_running_loop().call_later(timeout, self.waits.clear)
+        return None if timeout is None else Alarm(asyncio.get_running_loop(), timeout, self.waits.clear)
 
     def check(self) -> None:
         if self.failure is not None:
@@ -87,6 +88,14 @@ def test_patience_ends() -> None:
     with pytest.raises(TimeoutError):
         step(waiting)
     assert not call.is_waiting
+
+
+def test_what_comes_as_patience_ends_has_come() -> None:
+    call = ToldCall()
+    waiting = received(call, None)
+    assert step(waiting) == "waits"
+    call.timed_out = call.is_told = True
+    assert step(waiting) == b"message"
 
 
 @pytest.mark.parametrize("wait", [drained, rested])

@@ -4,6 +4,7 @@ import asyncio
 from typing import Protocol
 
 from kinference.ids import Seconds
+from kinference.wire.alarm import reprieve
 
 NEVER = float("inf")
 _PAUSE: Seconds = 0.25
@@ -30,6 +31,8 @@ class Deadlines:
         self._watched: set[Waiting] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = NEVER
+        self._is_late = False
+        """It rang late, and waits once more for what has come meanwhile."""
 
     def watch(self, waiting: Waiting) -> None:
         """Begin to watch."""
@@ -58,6 +61,11 @@ class Deadlines:
 
     def _ring(self) -> None:
         now = self._loop.time() + _EARLY
+        longer = 0.0 if self._is_late else reprieve(now - self._rings_at)
+        self._is_late = longer > 0
+        if longer:
+            self._ring_at(now + longer)
+            return
         self._timer, self._rings_at = None, NEVER
         for waiting in [waiting for waiting in self._watched if waiting.deadline <= now]:
             waiting.deadline = NEVER

@@ -16,6 +16,7 @@ from kinference.wire.http1.asks import DEFAULT_PORTS, pieces_of
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.http1.link import Link
 from kinference.wire.http1.pool import Pool
+from kinference.wire.patience import Patience
 
 
 class Http1Upstream(Upstream):
@@ -76,7 +77,7 @@ class Http1Upstream(Upstream):
     async def _connect(self, request: UpstreamRequest) -> Link:
         origin, patience = request.origin, request.timeouts.connect
         try:
-            async with asyncio.timeout(patience):
+            async with Patience(patience):
                 return await self._open(origin)
         except TimeoutError:
             raise UpstreamUnreachable(f"{origin} did not accept a connection in {patience:g} s") from None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from kinference.ids import Seconds
+from kinference.wire.alarm import Alarm
 from kinference.wire.http2.connection import Http2Connection
 from kinference.wire.http2.events import ConnectionEnded, PingAcknowledged
 from kinference.wire.http2.fields import Fields
@@ -48,7 +49,7 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         self._transport: asyncio.Transport | None = None
         self._is_collecting = self._is_paused = self._is_asked = self._was_heard = False
         self._is_closing = False
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: Alarm | None = None
         self._actions: dict[type, Callable[[Any], None]] = {
             PingAcknowledged: self._on_ping_acknowledged,
             ConnectionEnded: self._on_connection_ended,
@@ -89,7 +90,7 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
             transport.abort()
             return
         transport.set_write_buffer_limits(self._limits.http2.output_bytes_max)
-        self._alarm = self._loop.call_later(self._limits.handshake_timeout, self._check_alive)
+        self._alarm = Alarm(self._loop, self._limits.handshake_timeout, self._check_alive)
         self._flush()
 
     def data_received(self, data: bytes) -> None:
@@ -171,7 +172,7 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
             self._connection.ping()
             self._flush_soon()
         self._was_heard = False
-        self._alarm = self._loop.call_later(self._limits.keepalive, self._check_alive)
+        self._alarm = Alarm(self._loop, self._limits.keepalive, self._check_alive)
 
     # --- events ----------------------------------------------------------------------------------
 

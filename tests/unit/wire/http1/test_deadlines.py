@@ -3,6 +3,7 @@
 import asyncio
 
 from kinference.wire.http1.deadlines import NEVER, Deadlines
+from tests.unit.wire.steppedloop import SteppedLoop
 
 
 class Waiting:
@@ -71,4 +72,23 @@ async def test_moving_a_deadline_back_and_forth_makes_no_new_timer() -> None:
     for patience in (300, 600, 300, 600):
         deadlines.give(waiting, patience)
     assert made == 1
+    deadlines.close()
+
+
+def test_after_a_standstill_what_has_come_is_looked_at_first() -> None:
+    loop = SteppedLoop()
+    deadlines = Deadlines(loop)  # type: ignore[arg-type] # all of a loop that is used
+    first, heard, last = watched(deadlines, 3)
+    deadlines.give(first, 30)
+    deadlines.give(heard, 30)
+    deadlines.give(last, 35)
+    loop.pass_by(40)
+    assert not any(waiting.expired.is_set() for waiting in (first, heard, last))
+    deadlines.give(heard, 30)  # it is read now
+    loop.pass_by(6)
+    assert [waiting.expired.is_set() for waiting in (first, heard, last)] == [True, False, True]
+    loop.pass_by(60)
+    assert not heard.expired.is_set()
+    loop.pass_by(6)
+    assert heard.expired.is_set()
     deadlines.close()
