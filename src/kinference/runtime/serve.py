@@ -41,22 +41,26 @@ async def serve(options: ServeOptions) -> None:
 
     Raises ConfigError when a port cannot be had.
     """
-    with requested(signal.SIGHUP) as hangup:  # from the first to the last: one that comes early is answered once ready
-        async with running(options.config, options.wire, options.planes) as service:
-            with requested(*STOPPING) as stop:
-                await service.settled()
-                if options.ports_file is not None:
-                    write_ports(options.ports_file, service.ports)
-                options.announce(ready_line(service))
-                async with asyncio.TaskGroup() as group:
-                    reloads = [group.create_task(work) for work in _reloads(service, options, hangup)]
-                    await stop.wait()
-                    for task in reloads:
-                        task.cancel()
-            drain_timeout = service.config.limits.drain_timeout
-            with deadly(*STOPPING):
-                _log.info("draining for at most %g s; a second signal ends it at once", drain_timeout)
-                await service.drain(drain_timeout)
+    with requested(signal.SIGHUP) as hangup:  # from first to last: one that comes early is answered once it is ready
+        await _serve(options, hangup)
+
+
+async def _serve(options: ServeOptions, hangup: asyncio.Event) -> None:
+    async with running(options.config, options.wire, options.planes) as service:
+        with requested(*STOPPING) as stop:
+            await service.settled()
+            if options.ports_file is not None:
+                write_ports(options.ports_file, service.ports)
+            options.announce(ready_line(service))
+            async with asyncio.TaskGroup() as group:
+                reloads = [group.create_task(work) for work in _reloads(service, options, hangup)]
+                await stop.wait()
+                for task in reloads:
+                    task.cancel()
+        drain_timeout = service.config.limits.drain_timeout
+        with deadly(*STOPPING):
+            _log.info("draining for at most %g s; a second signal ends it at once", drain_timeout)
+            await service.drain(drain_timeout)
 
 
 def ready_line(service: Service) -> str:
