@@ -29,6 +29,7 @@ def test_whatever_is_reported_the_line_is_finite_and_time_runs_forward(
 ) -> None:
     rates = cold_rates(Typical())
     for tokens, ttft_ms in samples:
+        rates.typical.bound_base(ttft_ms, is_lone=tokens < 1_000)
         rates.learn(tokens, ttft_ms)
         rates.learn_hold(ttft_ms)
         rates.relax(kept)

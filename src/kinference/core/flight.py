@@ -86,6 +86,8 @@ class Flight(EntityLeaf):
     """The destination did not end the answer that it began."""
     is_measured: bool = False
     """Its length was told from those that engines had counted, not guessed."""
+    is_lone: bool = False
+    """Nothing of ours was there at all."""
 
     def aside(self) -> "Flight | Aside":
         """The same in less memory, unless somebody else has a part of it or something has been heard of it."""
@@ -97,7 +99,9 @@ class Flight(EntityLeaf):
             self.rates,
             self.traits,
             self.hold,
-            packed((*rest, None, self.loads_adapter, None, True, None, None, self.broken, self.is_measured)),
+            packed(
+                (*rest, None, self.loads_adapter, None, True, None, None, self.broken, self.is_measured, self.is_lone)
+            ),
         )
 
     def sent(self) -> SentPrompt | None:
@@ -120,6 +124,7 @@ class Flight(EntityLeaf):
         elif self.served:
             self.first_token_at = now
             self.destination.circuit.succeeded()
+            self.rates.typical.bound_base(ttft_ms, is_lone=self.is_lone and not self.loads_adapter)
             line = self.rates.line
             self.destination.load.note_first(ttft_ms - line.base_ms, line.ms_per_token * self.computed_tokens)
             if self.loads_adapter:

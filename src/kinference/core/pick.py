@@ -148,7 +148,7 @@ class Router:
         traits = group.traits[model]
         rates, uncached = group.rates[chosen], case.uncached[chosen]
         computed = _computed_tokens(destination.load, rates, case.ahead[chosen], now) + uncached
-        alone = destination.load.prefilling == 0
+        alone, is_lone = destination.load.prefilling == 0, destination.load.requests == 0
         if not alone:
             destination.load.close_silence(rates.ms_per_token, now)
         reservation = self._ledger.reserve(destination.load, uncached, case.output_tokens, now)
@@ -167,6 +167,7 @@ class Router:
             None if account is None else account.hold(expected_tokens(weighing), *expected_cost(weighing)),
             group.has_adapters and not destination.is_loaded(model),
             is_measured=traits.counted > 0,
+            is_lone=is_lone,
         )
         if group.has_adapters:
             destination.use_adapter(model)

@@ -33,8 +33,9 @@ SAMPLE_MS_MAX = 3_600_000.0
 LOCAL_BASE_MS = 20.0
 LOCAL_MS_PER_TOKEN = 0.1
 LOCAL_BASE_MS_MAX = 500.0
-"""What an empty prompt takes on an idle engine is never more: the rest is waiting that nobody told of, in a host that
-is overloaded, and must not outlive it as a trait of the engine."""
+"""What an empty prompt takes on an idle engine is never more, unless one that came while nothing else was there took
+longer, and none less since: the rest is waiting that nobody told of, in a host that is overloaded, and must not outlive
+it as a trait of the engine."""
 BACKEND_BASE_MS = 2_000.0
 """Far above any engine that is not overloaded: equal targets are served on our own hardware first."""
 HOLD_MS = 5_000.0
@@ -100,6 +101,8 @@ class Typical:
 
     line: Line = field(default_factory=Line)
     base_ms_max: Milliseconds = LOCAL_BASE_MS_MAX
+    base_ms_allowed: Milliseconds = LOCAL_BASE_MS_MAX
+    """The least that `base_ms_max` comes to."""
     samples: int = 0
     in_line: int = 0
     """How many of them had other prompts before them: while few, whether prompts wait for each other is a guess."""
@@ -128,6 +131,14 @@ class Typical:
             base, slope = 0.0, max(MS_PER_TOKEN_MIN, y / x)
         prior.base_ms = base if base < self.base_ms_max else self.base_ms_max
         prior.ms_per_token = slope
+
+    def bound_base(self, ttft_ms: Milliseconds, *, is_lone: bool) -> None:
+        """No empty prompt takes longer than any that there was: than the last that came while nothing else was there,
+        and every quicker one since.
+        """
+        if is_lone or ttft_ms < self.base_ms_max:
+            self.base_ms_max = max(self.base_ms_allowed, min(ttft_ms, SAMPLE_MS_MAX))
+            self.line.base_ms = min(self.line.base_ms, self.base_ms_max)
 
     def start_over(self) -> None:
         """What was learned so far rests on a wrong idea of how long prompts are."""

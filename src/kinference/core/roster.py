@@ -229,7 +229,7 @@ class Roster:
             typical = self._typical.get(key)
             if typical is None:
                 local = destination.backend is None
-                typical = Typical() if local else Typical(Line(BACKEND_BASE_MS, 0.0), SAMPLE_MS_MAX)
+                typical = Typical() if local else Typical(Line(BACKEND_BASE_MS, 0.0), SAMPLE_MS_MAX, SAMPLE_MS_MAX)
                 _bounded(self._typical)[key] = typical
             rates = _bounded(destination.rates)[model] = cold_rates(typical)
         return rates

@@ -465,6 +465,21 @@ def test_nobody_waits_longer_for_an_engine_of_unknown_pace_than_it_takes_to_lear
     assert sum(rounds) == 64
 
 
+def test_an_engine_whose_first_tokens_always_take_a_second_is_not_taken_for_one_that_computes_slowly() -> None:
+    """Sixty-four clients, each with another prompt when one is answered; it tells nothing of itself."""
+    world, running, now = World(is_cold=True), list[Decision](), 0.0
+    for _ in range(12):
+        for _ in range(64 - len(running) - len(world.admission)):
+            one = world.admission.admit(chat(size=4_000), now)
+            running += [one] if isinstance(one, Decision) else []
+        answered, now = running, now + 1.0
+        for one in answered:
+            world.router.first_token(one.reservation, 1_000.0, 200, now)
+            world.router.final_token(one.reservation, 1_000, 10, 0, now)
+        running = [decision for _, decision in world.released(now)]
+    assert len(answered) == 64
+
+
 def test_an_engine_that_is_as_slow_as_was_guessed_gets_no_more_than_it_can_start_once_that_is_known() -> None:
     world = World(is_cold=True)
     running = [world.go(chat("a"))]

@@ -172,10 +172,22 @@ def test_first_tokens_far_sooner_than_expected_give_the_next_ones_headway() -> N
     assert flight.destination.load.headway > 1.0
 
 
+@pytest.mark.parametrize(
+    ("is_lone", "loads_adapter", "bound"), [(True, False, 900.0), (False, False, 500.0), (True, True, 500.0)]
+)
+def test_only_who_had_the_engine_for_itself_tells_that_an_empty_prompt_may_take_long(
+    is_lone: bool, loads_adapter: bool, bound: float
+) -> None:
+    flight = flight_of()
+    flight.is_lone, flight.loads_adapter = is_lone, loads_adapter
+    flight.learn_first(900.0, 200, now=1.0)
+    assert flight.rates.typical.base_ms_max == bound
+
+
 def test_what_is_set_aside_and_taken_up_again_is_the_same_flight() -> None:
     flight, hold = held()
     flight.insertion = Insertion(7, 3, array("Q", [1, 2**64 - 1]), 1, 5)
-    flight.loads_adapter = flight.is_measured = True
+    flight.loads_adapter = flight.is_measured = flight.is_lone = True
     aside = flight.aside()
     assert isinstance(aside, Aside)
     same = aside.resume()
@@ -183,11 +195,12 @@ def test_what_is_set_aside_and_taken_up_again_is_the_same_flight() -> None:
         getattr(same, name) is getattr(flight, name) for name in ("destination", "rates", "traits", "status", "prompt")
     )
     assert (same.prompt_bytes, same.computed_tokens, same.believed_tokens) == (3_000, 1_000.0, flight.believed_tokens)
-    assert (same.alone, same.loads_adapter, same.served, same.broken, same.is_measured) == (
+    assert (same.alone, same.loads_adapter, same.served, same.broken, same.is_measured, same.is_lone) == (
         flight.alone,
         True,
         True,
         False,
+        True,
         True,
     )
     assert same.insertion is not None

@@ -4,7 +4,16 @@ from random import Random
 
 import pytest
 
-from kinference.core.rates import BACKEND_BASE_MS, LOCAL_BASE_MS_MAX, Line, PeakLatency, Rates, Typical, cold_rates
+from kinference.core.rates import (
+    BACKEND_BASE_MS,
+    LOCAL_BASE_MS_MAX,
+    SAMPLE_MS_MAX,
+    Line,
+    PeakLatency,
+    Rates,
+    Typical,
+    cold_rates,
+)
 
 
 def learned(base: float, slope: float, samples: int = 300, seed: int = 1) -> Rates:
@@ -149,6 +158,34 @@ def test_waiting_that_nobody_told_of_is_no_trait_of_the_engine() -> None:
     for tokens in range(1_000, 3_000, 20):
         rates.learn(tokens, 6_000.0)
     assert rates.line.base_ms <= LOCAL_BASE_MS_MAX
+
+
+def test_an_empty_prompt_takes_as_long_as_one_that_came_while_nothing_else_was_there() -> None:
+    rates = cold_rates(Typical())
+    for _ in range(200):
+        rates.typical.bound_base(1_000.0, is_lone=True)
+        rates.learn(100, 1_000.0)
+    assert rates.line.base_ms == pytest.approx(1_000.0, rel=0.05)
+
+
+def test_no_empty_prompt_takes_longer_than_the_last_quick_one() -> None:
+    rates = cold_rates(Typical())
+    for is_lone in (True, *[False] * 200):
+        rates.typical.bound_base(6_000.0, is_lone=is_lone)
+        rates.learn(1_000, 6_000.0)
+    assert rates.line.base_ms > LOCAL_BASE_MS_MAX
+    rates.typical.bound_base(700.0, is_lone=False)
+    assert rates.line.base_ms <= 700.0
+    rates.typical.bound_base(20.0, is_lone=False)
+    assert rates.line.base_ms <= LOCAL_BASE_MS_MAX
+    rates.typical.bound_base(6_000.0, is_lone=False)
+    assert rates.typical.base_ms_max == LOCAL_BASE_MS_MAX
+
+
+def test_a_backends_empty_prompts_may_take_any_time() -> None:
+    typical = Typical(Line(BACKEND_BASE_MS, 0.0), SAMPLE_MS_MAX, SAMPLE_MS_MAX)
+    typical.bound_base(20.0, is_lone=True)
+    assert typical.base_ms_max == SAMPLE_MS_MAX
 
 
 def test_relaxing_a_cold_destination_changes_nothing() -> None:
