@@ -135,8 +135,8 @@ class EventPassage:
         self._sent_end = _EVENT_END  # a stream begins as if after an event
 
     def feed(self, chunk: bytes, now: Seconds) -> bytes:
-        skimmed = self._skimmed(chunk, now)
-        if skimmed == len(chunk):
+        skimmed = self._skimmed(chunk, now) if self._reader.is_between_events else 0
+        if skimmed and skimmed == len(chunk):
             self._sent_end = _EVENT_END
             return chunk
         try:
@@ -152,12 +152,12 @@ class EventPassage:
 
     def _skimmed(self, chunk: bytes, now: Seconds) -> int:
         """Take note of the ordinary events that lead a chunk. Returns how many bytes of it they are."""
-        if not self._reader.is_between_events:
-            return 0
         size, events, contents = self._watcher.skim(chunk)
-        self._events += events
-        if contents:
-            self._time(contents, now)
+        if events:
+            self._reader.pass_over()
+            self._events += events
+            if contents:
+                self._time(contents, now)
         return size
 
     def _watched(self, events: Sequence[Event], now: Seconds) -> Sequence[Kind]:

@@ -1,5 +1,5 @@
-"""The ordinary events of a chat stream, counted without being taken apart: engines send them by the dozen in one read,
-and nearly all of them tell nothing but more text.
+"""The ordinary events of a stream, counted without being taken apart: engines send them by the dozen in one read, and
+nearly all of them tell nothing but more text.
 """
 
 import re
@@ -15,10 +15,21 @@ _CONTENT: Final = b'"content":"'
 _NO_CONTENT: Final = b'"content":""'
 WRITTEN: Final = re.compile(rb'"(?:content|text|reasoning|reasoning_content|refusal|arguments|name|data)"\s*:\s*"(?!")')
 """Something that the model wrote."""
+_AFTER_TEXT: Final = (b",", b"}", b"]")
+"""What follows a text that is no key."""
 
-
-_TEXT: Final = re.compile(rb'[^"\r\n]+(?:(?<=\\)"[^"\r\n]*)*')
+_TEXT: Final = re.compile(rb'[^"\r\n]++(?:(?<=\\)"[^"\r\n]*+)*+')
 """A text as it stands in JSON: no mark stands in it, since each has a quote and no backslash before it."""
+_SEAM: Final = b"\n\ndat"
+"""Where one event ends and the next one begins. For more than five bytes Python prepares each search, which costs more
+than the search."""
+_SEAM_BEFORE, _SEAM_AFTER = 2, 3
+
+MESSAGES_DELTAS: Final = re.compile(rb"(?:event: content_block_delta\ndata: .++\n\n)++")
+RESPONSES_DELTAS: Final = re.compile(rb"(?:event: .*+(?<=\.delta)\ndata: .++\n\n)++")
+"""Events that tell by their names alone that they carry content: a line of the name and one of data each."""
+_LINES: Final = 3
+"""Of such an event, the blank one included."""
 
 Skimmed: TypeAlias = tuple[int, int, int]
 """What leads a chunk: so many bytes, which are so many whole events, of which so many carry content."""
@@ -27,8 +38,8 @@ NOTHING: Final[Skimmed] = (0, 0, 0)
 
 
 class Skimmer:
-    """Skims one stream. Its events are alike but for their texts, as a rule: those that are like one before are found
-    by what stands around the texts, at a third of what looking through them takes.
+    """Skims one stream of a chat. Its events are alike but for their texts, as a rule: those that are like one before
+    are found by what stands around the texts, at a third of what looking through them takes.
     """
 
     def __init__(self) -> None:
@@ -41,34 +52,60 @@ class Skimmer:
             first = self._learn(chunk)
             if not first[0]:
                 return NOTHING
-        alike = self._alike(chunk, first[0])
-        found = first[0] + alike[0]
-        rest = skim(chunk[found:]) if found < len(chunk) else NOTHING
-        return found + rest[0], first[1] + alike[1] + rest[1], first[2] + alike[2] + rest[2]
+        size, events, contents = first
+        if size < len(chunk):
+            alike, count = self._alike(chunk, size)
+            size, events, contents = size + alike, events + count, contents + count
+            if size < len(chunk):
+                rest = skim(chunk[size:])
+                return size + rest[0], events + rest[1], contents + rest[2]
+        return size, events, contents
 
     def _learn(self, chunk: bytes) -> Skimmed:
         """Skim the first event alone, and keep what stands around its text."""
         end = chunk.find(b"\n\n") + 2
         first = skim(chunk[:end])
-        begin = chunk.find(_CONTENT, 0, end) + len(_CONTENT)
-        if first[2] and begin >= len(_CONTENT):
-            self._before, self._after = chunk[:begin], chunk[chunk.find(b'"', begin, end) : end]
+        if first[2] and (written := WRITTEN.search(chunk, 0, end)):
+            begin = written.end()
+            text = _TEXT.match(chunk, begin, end)
+            if text is not None and chunk.startswith(_AFTER_TEXT, text.end() + 1):
+                self._before, self._after = chunk[:begin], chunk[text.end() : end]
         return first
 
-    def _alike(self, chunk: bytes, begin: int) -> Skimmed:
-        """The events from there to the last one that ends as the one that was kept, if all are like it."""
-        end = chunk.rfind(self._after, begin)
-        if end < begin or not self._before or not chunk.startswith(self._before, begin):
-            return NOTHING
-        texts = chunk[begin + len(self._before) : end].split(self._after + self._before)
-        if b"" in texts or not _TEXT.fullmatch(b"".join(texts)):
-            return NOTHING
-        return end + len(self._after) - begin, len(texts), len(texts)
+    def _alike(self, chunk: bytes, begin: int) -> tuple[int, int]:
+        """The events from there to the last one that ends as the one that was kept, if all are like it: how many bytes
+        they are, and how many.
+        """
+        before, after = self._before, self._after
+        end, text = chunk.rfind(after, begin), begin + len(before)
+        if not before or end <= text or not chunk.startswith(before, begin):
+            return 0, 0
+        whole = end + len(after) - begin
+        if _TEXT.fullmatch(chunk, text, end):
+            return whole, 1
+        ends = slice(len(before) - _SEAM_AFTER, _SEAM_BEFORE - len(after))
+        events = chunk[begin + _SEAM_AFTER : end + len(after) - _SEAM_BEFORE].split(_SEAM)
+        texts = [event[ends] for event in events]
+        # That these are the events, whatever they were split at, shows when they are put together again.
+        again = (after + before).join(texts)
+        if text + len(again) != end or not chunk.startswith(again, text):
+            return 0, 0
+        return (whole, len(texts)) if all(texts) and _TEXT.fullmatch(b" ".join(texts)) else (0, 0)
+
+
+def skim_named(deltas: re.Pattern[bytes], chunk: bytes) -> Skimmed:
+    """The events of such names that lead a chunk, which begins where an event does."""
+    found = None if CR in chunk else deltas.match(chunk)
+    if found is None:
+        return NOTHING
+    end = found.end()
+    events = chunk.count(b"\n", 0, end) // _LINES
+    return end, events, events
 
 
 def skim(chunk: bytes) -> Skimmed:
-    """The ordinary events that lead a chunk, which begins where an event does: one line of data each, and nothing of
-    usage, an error or an end in them.
+    """The ordinary events of a chat that lead a chunk, which begins where an event does: one line of data each, and
+    nothing of usage, an error or an end in them.
     """
     end = _events_end(chunk, _ordinary_end(chunk))
     if not end or not chunk.startswith(b"data: ") or CR in chunk:

@@ -44,6 +44,10 @@ class SseReader:
         self._at_start = True
         self._after_cr = False  # the last event ended in CR: a LF that comes next still belongs to it
 
+    def pass_over(self) -> None:
+        """Whole events were read elsewhere, so that what is fed next no longer begins the stream."""
+        self._at_start = False
+
     @property
     def is_between_events(self) -> bool:
         """Whether what is fed next begins an event."""

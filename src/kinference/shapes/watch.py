@@ -6,13 +6,15 @@ most events are told apart by a search, and only those that carry usage or an er
 """
 
 import re
+from collections.abc import Callable
 from enum import Enum, auto
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from kinference.shapes.scan import BadBody, decode
-from kinference.shapes.skim import NOTHING, WRITTEN, Skimmed, Skimmer
+from kinference.shapes.skim import MESSAGES_DELTAS, NOTHING, RESPONSES_DELTAS, WRITTEN, Skimmed, Skimmer, skim_named
 from kinference.shapes.sse import Event
 from kinference.shapes.usage import Usage, UsageReader
 from kinference.vocabulary import Api
@@ -72,12 +74,7 @@ class StreamWatcher:
     """One streamed answer, event by event."""
 
     def __init__(self, api: Api) -> None:
-        self._look = {
-            Api.ANTHROPIC_MESSAGES: self._anthropic,
-            Api.OPENAI_RESPONSES: self._responses,
-            Api.GEMINI: self._gemini,
-        }.get(api, self._chat)
-        self._skimmer = Skimmer() if self._look == self._chat else None
+        self._look, self._skim = self._ways(api)
         self._usage = UsageReader(api)
         self.content_events = 0
         """How many events carried content: an estimate of the tokens when no usage comes."""
@@ -86,6 +83,14 @@ class StreamWatcher:
         self.is_failed = False
         """The destination reported an error inside the stream."""
 
+    def _ways(self, api: Api) -> tuple[Callable[[Event], Kind], Callable[[bytes], Skimmed] | None]:
+        """How an event is looked at, and how what leads a chunk is skimmed."""
+        if api is Api.ANTHROPIC_MESSAGES:
+            return self._anthropic, partial(skim_named, MESSAGES_DELTAS)
+        if api is Api.OPENAI_RESPONSES:
+            return self._responses, partial(skim_named, RESPONSES_DELTAS)
+        return (self._gemini, None) if api is Api.GEMINI else (self._chat, Skimmer().skim)
+
     @property
     def usage(self) -> Usage | None:
         """The usage reported so far."""
@@ -93,9 +98,9 @@ class StreamWatcher:
 
     def skim(self, chunk: bytes) -> Skimmed:
         """Take note of the ordinary events that lead a chunk, as far as this API's streams can be skimmed."""
-        if self._skimmer is None:
+        if self._skim is None:
             return NOTHING
-        skimmed = self._skimmer.skim(chunk)
+        skimmed = self._skim(chunk)
         self.content_events += skimmed[2]
         return skimmed
 

@@ -1,10 +1,11 @@
 import json
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinference.shapes.skim import NOTHING, Skimmed, Skimmer, skim
+from kinference.shapes.skim import MESSAGES_DELTAS, NOTHING, RESPONSES_DELTAS, Skimmed, Skimmer, skim, skim_named
 from kinference.shapes.sse import SseReader
 from kinference.shapes.watch import Kind, StreamWatcher
 from kinference.vocabulary import Api
@@ -141,3 +142,40 @@ def test_an_event_whose_text_is_a_mark_is_one_like_the_others() -> None:
     skimmer.skim(HI)
     assert skimmer.skim(chunk * 2) == (2 * len(chunk), 2, 2)
     check_by_reading(chunk, (len(chunk), 1, 1))
+
+
+@pytest.mark.parametrize("delta", [{"reasoning_content": "hm"}, {"tool_calls": [{"function": {"arguments": '{"a'}}]}])
+def test_events_are_alike_whatever_the_model_wrote(delta: object) -> None:
+    skimmer, chunk = Skimmer(), event(delta)
+    skimmer.skim(chunk)
+    odd = chunk.replace(b"hm", b"error").replace(b'{\\"a', b'\\"usage\\":{')
+    assert skimmer.skim(odd * 3) == (3 * len(odd), 3, 3)
+    assert chunk != odd
+
+
+def test_an_event_whose_text_is_a_key_teaches_nothing() -> None:
+    skimmer = Skimmer()
+    skimmer.skim(HI.replace(b'"hi"', b'"hi":"x"'))
+    ended = HI.replace(b'"hi"', b'"finish_reason":"x"')
+    assert skimmer.skim(ended) == NOTHING
+
+
+DELTA = b'event: content_block_delta\ndata: {"delta":{"text":"hi"}}\n\n'
+STEP = b'event: response.output_text.delta\ndata: {"delta":"hi"}\n\n'
+
+
+@pytest.mark.parametrize(("deltas", "chunk"), [(MESSAGES_DELTAS, DELTA), (RESPONSES_DELTAS, STEP)])
+def test_named_events_are_counted_up_to_one_of_another_name_or_form(deltas: re.Pattern[bytes], chunk: bytes) -> None:
+    rests = (
+        b"",
+        b"event: message_stop\ndata: {}\n\n",
+        b": ping\n\n",
+        chunk[:-1],
+        chunk[: chunk.index(b"{")] + b"\n\n",
+        b"\n" + chunk,
+        chunk.replace(b"\n\n", b"\nevent: error\n\n"),
+    )
+    for rest in rests:
+        assert skim_named(deltas, chunk * 3 + rest) == (3 * len(chunk), 3, 3)
+        assert skim_named(deltas, rest + chunk)[2] == (rest == b"")
+    assert skim_named(deltas, chunk + chunk.replace(b"hi", b"h\r")) == NOTHING

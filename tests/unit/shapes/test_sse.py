@@ -132,3 +132,9 @@ def test_the_writer_writes_what_the_reader_reads(event: str, data: bytes, writte
 def test_a_comment_is_one_line_and_no_event() -> None:
     assert comment("a\r\nb") == b": a b\n\n"
     assert told(SseReader().feed(comment("a"))) == [("", b"")]
+
+
+def test_a_mark_of_the_byte_order_begins_nothing_behind_events_that_were_read_elsewhere() -> None:
+    reader = SseReader()
+    reader.pass_over()
+    assert [event.data for event in reader.feed(b"\xef\xbb\xbfdata: a\n\n")] == [b""]
