@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from kinference.shapes.citations import Citation, Citations
-from kinference.shapes.ir import Block, Executed, Image, Sealed, Unread
+from kinference.shapes.ir import Block, Executed, Image, Sealed, Searched, Unread
 from kinference.shapes.logprobs import Logprobs
 from kinference.vocabulary import Api
 
@@ -174,6 +174,7 @@ Piece: TypeAlias = (
     | Cited
     | CitedWithin
     | Executed
+    | Searched
     | Unread
     | Counted
     | Finished

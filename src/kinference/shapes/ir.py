@@ -103,7 +103,12 @@ class Sealed(msgspec.Struct, frozen=True):
 
 
 class Searched(msgspec.Struct, frozen=True):
-    """Part of a search that a provider made earlier: what it found is for that provider alone."""
+    """A search of the web that a provider made, or what it found; Messages tells the one without the other. Of a search
+    for anything else both are empty.
+    """
+
+    queries: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
 
 
 class Executed(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kinference.shapes import web_search
 from kinference.shapes.alternate import answered, orphans
 from kinference.shapes.bedrock_converse.embed import PURPOSE, embeds_by_cohere
 from kinference.shapes.clamps import CLAUDE_APIS, clamp
@@ -97,11 +98,13 @@ def _begun(request: Request, name: str, target: Api) -> Iterator[Lost]:
 
 
 def _where_shown(request: Request, target: Api, kinds: set[type[Block]]) -> Request:
-    """Code that was run in words, and images that the assistant made in the user's turns, where the target lets the
-    assistant show none.
+    """Code that was run and searches that were made in words, and images that the assistant made in the user's turns,
+    where the target lets the assistant show none.
     """
     if Executed in kinds:
         request = msgspec.structs.replace(request, turns=tuple(in_words(request.turns)))
+    if Searched in kinds:
+        request = msgspec.structs.replace(request, turns=tuple(web_search.in_words(request.turns)))
     if target is Api.GEMINI or Image not in kinds:
         return request
     return msgspec.structs.replace(request, turns=tuple(shown_by_user(request.turns)))
@@ -109,7 +112,7 @@ def _where_shown(request: Request, target: Api, kinds: set[type[Block]]) -> Requ
 
 def _without_foreign_thoughts(request: Request, target: Api, kinds: set[type[Block]]) -> Request:
     """Thoughts go back to their issuer alone; plain ones to those who write them plainly."""
-    if kinds.isdisjoint((Reasoning, Sealed, Searched)):
+    if kinds.isdisjoint((Reasoning, Sealed)):
         return request
     issuers = _issuers(request, target)
     turns = (msgspec.structs.replace(turn, blocks=_thought_out(turn.blocks, issuers)) for turn in request.turns)
@@ -118,8 +121,7 @@ def _without_foreign_thoughts(request: Request, target: Api, kinds: set[type[Blo
 
 def _thought_out(blocks: tuple[Block, ...], issuers: tuple[Api | None, ...]) -> tuple[Block, ...]:
     """The blocks with thoughts of these issuers alone, and none that led to nothing: no API takes such back."""
-    said = [block for block in blocks if not isinstance(block, Searched)]
-    kept = [block for block in said if not isinstance(block, Reasoning | Sealed) or block.issuer in issuers]
+    kept = [block for block in blocks if not isinstance(block, Reasoning | Sealed) or block.issuer in issuers]
     while kept and isinstance(kept[-1], Reasoning | Sealed):
         kept.pop()
     return tuple(kept)
@@ -227,8 +229,6 @@ def _block(block: Block, issuers: tuple[Api | None, ...]) -> Iterator[Concept]:
                 yield Concept.CITATIONS
         case Reasoning() | Sealed() if block.issuer is not None and block.issuer not in issuers:
             yield Concept.SEALED_REASONING
-        case Searched():
-            yield Concept.EARLIER_SEARCHES
         case Reasoning(issuer=None):
             yield Concept.OLD_REASONING
         case _:

@@ -22,7 +22,7 @@ from kinference.shapes.answers import (
     ToolBegun,
     cited,
 )
-from kinference.shapes.ir import Block, Executed, Image, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
+from kinference.shapes.ir import Block, Executed, Image, Reasoning, Refusal, Sealed, Searched, Text, ToolCall, Unread
 from kinference.shapes.json_text import object_text
 from kinference.shapes.lost import Lost, safe
 from kinference.vocabulary import Api
@@ -36,7 +36,7 @@ _CHAT: Final = (
 _ALL: Final = (*_CHAT, Image, Shown)
 SHOWN: Final[Mapping[Api, frozenset[type]]] = {
     Api.OPENAI_CHAT: frozenset(_ALL),
-    Api.OPENAI_RESPONSES: frozenset((*_ALL, Executed)),
+    Api.OPENAI_RESPONSES: frozenset((*_ALL, Executed, Searched)),
     Api.OPENAI_COMPLETIONS: frozenset(_SAID),
     Api.OPENAI_EMBEDDINGS: frozenset(_SAID),
     Api.ANTHROPIC_MESSAGES: frozenset((*_CHAT, Executed, CitedWithin)),
@@ -50,6 +50,7 @@ _NAMES: Final[Mapping[type, str]] = {
     Cited: "citation",
     CitedWithin: "document_citation",
     Executed: "code_execution",
+    Searched: "web_search",
 }
 PARTS: Final[Mapping[str, type]] = {
     "text": Text,
@@ -61,6 +62,7 @@ PARTS: Final[Mapping[str, type]] = {
     "citations of web pages": Cited,
     "citations of the request's documents": CitedWithin,
     "code that the provider ran": Executed,
+    "searches that the provider made": Searched,
 }
 """What documentation calls the parts of an answer."""
 _ONE_ANSWER: Final = (Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES)

@@ -1,17 +1,23 @@
-"""A search of the web that the provider makes itself, asked for in every API's form and written in every other's."""
+"""A search of the web that the provider makes itself, asked for in every API's form and written in every other's; and
+those that it made.
+"""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from kinference.shapes.concepts import Fields
 from kinference.shapes.extras import extras
-from kinference.shapes.ir import Json, WebSearch
+from kinference.shapes.ir import Block, Json, Searched, Text, Turn, WebSearch
 from kinference.shapes.json_text import bool_of, count_of, object_of, string_of, strings_of
 from kinference.shapes.lost import Untranslatable
 
 MESSAGES_TYPE: Final = "web_search_20250305"
 NAME: Final = "web_search"
 _LOCATED: Final = ("city", "country", "region", "timezone")
+RESPONSES_ITEM: Final = "web_search_call"
+_FOUND: Final = "web_search_tool_result"
 _SEARCHES: Final = "web_search"
 """How the types of these tools begin, whatever their version."""
 
@@ -89,6 +95,65 @@ def _searches(tools: Iterable[object]) -> Iterable[Json]:
 
 def _place(members: Json) -> Json:
     return {name: text for name in _LOCATED if (text := string_of(members.get(name), f"user_location.{name}"))}
+
+
+# --- searches that were made ------------------------------------------------------------------------
+
+
+def made_of_messages(block: Json) -> Searched | None:
+    """Of a block that searches, or has what was found; None of any other."""
+    given = block.get("input")
+    if block.get("type") == "server_tool_use" and block.get("name") == NAME:
+        query = given.get("query") if isinstance(given, dict) else None
+        return Searched((query,) if isinstance(query, str) else ())
+    if block.get("type") == _FOUND:
+        content = block.get("content")
+        found = (page for page in (content if isinstance(content, list) else ()) if isinstance(page, dict))
+        return Searched(pages=tuple(_page(page) for page in found))
+    return None
+
+
+def made_of_responses(item: Json) -> Searched:
+    """Of an item that searched, opened a page or looked for something in it."""
+    action = item.get("action")
+    members = action if isinstance(action, dict) else {}
+    several, sources = members.get("queries"), members.get("sources")
+    asked = [*(several if isinstance(several, list) else ()), *(() if several else (members.get("query"),))]
+    found = (page for page in (sources if isinstance(sources, list) else ()) if isinstance(page, dict))
+    asked += [members.get("url"), members.get("pattern")]
+    return Searched(tuple(one for one in asked if isinstance(one, str) and one), tuple(_page(page) for page in found))
+
+
+def made_to_responses(item_id: str, made: Searched, status: str = "completed") -> Json:
+    """An item that searched."""
+    action = {"type": "search", "query": made.queries[0], "queries": list(made.queries)}
+    return {"id": item_id, "type": RESPONSES_ITEM, "status": status, "action": action}
+
+
+def in_words(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """The turns with earlier searches as text: their own form means something to their own provider alone."""
+    for turn in turns:
+        is_told = any(type(block) is Searched for block in turn.blocks)
+        if not is_told:
+            yield turn
+        elif blocks := tuple(_told(turn.blocks)):
+            yield replace(turn, blocks=blocks)
+
+
+def _told(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        if type(block) is not Searched:
+            yield block
+            continue
+        if block.queries:
+            yield Text(f"[searched the web for: {'; '.join(block.queries)}]")
+        if block.pages:
+            yield Text("[found]\n" + "\n".join(block.pages))
+
+
+def _page(page: Json) -> str:
+    title, url = page.get("title"), page.get("url")
+    return " ".join(text for text in (title, url) if isinstance(text, str) and text)
 
 
 # --- writing ----------------------------------------------------------------------------------------

@@ -1,12 +1,31 @@
+import json
 from typing import Any
 
 import pytest
+from openai._models import validate_type
+from openai.types.responses import ResponseStreamEvent
 
-from kinference.shapes.ir import WebSearch
-from kinference.shapes.lost import Untranslatable
-from kinference.shapes.web_search import is_search, to_messages
+from kinference.shapes.ir import Searched, WebSearch
+from kinference.shapes.lost import Untranslatable, header
+from kinference.shapes.way_back import losses_of, read_answer
+from kinference.shapes.web_search import is_search, made_of_messages, to_messages
 from kinference.vocabulary import Api, Loss
-from tests.unit.shapes.conversions import CHAT, CONVERSE, GEMINI, HI, MESSAGES, RESPONSES, TOOL, planned, sent, warnings
+from tests.unit.shapes.conversions import (
+    CHAT,
+    CONVERSE,
+    GEMINI,
+    HI,
+    MESSAGES,
+    RESPONSES,
+    TOOL,
+    Stream,
+    a_plan,
+    answered,
+    named,
+    planned,
+    sent,
+    warnings,
+)
 
 PLACE = {"country": "DE", "city": "Berlin"}
 LOCATION = {"type": "approximate", **PLACE}
@@ -110,19 +129,99 @@ def test_nobody_else_can_be_made_to_search(choice: Any) -> None:
         planned({**ASKING[RESPONSES], "tool_choice": "required"}, RESPONSES, MESSAGES)
 
 
-def test_earlier_searches_are_left_out_and_told() -> None:
-    said: list[Any] = [
-        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}},
-        {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
-        {"type": "text", "text": "so"},
+PAGE = {"type": "web_search_result", "url": "https://a.example", "title": "A", "encrypted_content": "x"}
+SEARCHING: list[Any] = [
+    {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}},
+    {"type": "web_search_tool_result", "tool_use_id": "s", "content": [PAGE]},
+    {"type": "text", "text": "so"},
+]
+
+
+@pytest.mark.parametrize("destination", [CHAT, RESPONSES, GEMINI, CONVERSE])
+def test_earlier_searches_are_told_in_words(destination: Api) -> None:
+    body = {"model": "m", "max_tokens": 9, "messages": [*HI, {"role": "assistant", "content": SEARCHING}, *HI]}
+    assert warnings(body, MESSAGES, destination) == ""
+    made = json.dumps(sent(body, MESSAGES, destination))
+    assert made.index("[searched the web for: q]") < made.index("[found]\\nA https://a.example") < made.index("so")
+
+
+def test_earlier_searches_of_responses_are_told_in_words() -> None:
+    asked = {
+        "type": "search",
+        "queries": ["a", "b"],
+        "query": "a",
+        "sources": [{"type": "url", "url": "https://b.example"}],
+    }
+    opened = {"type": "open_page", "url": "https://c.example"}
+    items = [
+        {"role": "user", "content": "look"},
+        *(
+            {"type": "web_search_call", "id": "w", "status": "completed", "action": action}
+            for action in (asked, opened)
+        ),
+        {"type": "web_search_call", "id": "w", "status": "completed"},
+        {"role": "user", "content": "q"},
     ]
-    body = {"model": "m", "max_tokens": 9, "messages": [*HI, {"role": "assistant", "content": said}, *HI]}
-    assert warnings(body, MESSAGES, CHAT) == "dropped=server_tool_use.type"
-    assert sent(body, MESSAGES, CHAT)["messages"][1] == {"role": "assistant", "content": "so"}
+    said, _ = sent({"model": "m", "input": items}, RESPONSES, MESSAGES)["messages"][-2:]
+    assert [block["text"] for block in said["content"]] == [
+        "[searched the web for: a; b]",
+        "[found]\nhttps://b.example",
+        "[searched the web for: https://c.example]",
+    ]
+
+
+def test_a_search_that_found_nothing_and_had_no_words_leaves_nothing() -> None:
     items = [{"type": "web_search_call", "id": "w", "status": "completed"}, {"role": "user", "content": "q"}]
     assert sent({"model": "m", "input": items}, RESPONSES, CHAT)["messages"] == [{"role": "user", "content": "q"}]
-    with pytest.raises(Untranslatable, match="type"):
-        planned({**body, "messages": [{"role": "assistant", "content": [{**said[0], "name": "bash"}]}]}, MESSAGES, CHAT)
+    failed = {"type": "web_search_tool_result", "content": {"type": "web_search_tool_result_error"}}
+    assert made_of_messages(failed) == Searched()
+    assert made_of_messages({"type": "server_tool_use", "name": "web_fetch"}) is None
+
+
+def test_a_search_of_an_answer_is_an_item_of_responses_whole_and_streamed() -> None:
+    whole = {"id": "msg_1", "model": "up", "content": SEARCHING, "stop_reason": "end_turn"}
+    called, said = answered(whole, RESPONSES, MESSAGES)["output"]
+    assert called | {"id": ""} == {
+        "id": "",
+        "type": "web_search_call",
+        "status": "completed",
+        "action": {"type": "search", "query": "q", "queries": ["q"]},
+    }
+    assert said["content"][0]["text"] == "so"
+    events: list[Any] = [{"type": "message_start", "message": {"id": "msg_1"}}]
+    for at, block in enumerate(SEARCHING):
+        begun = block | ({"input": {}} if "input" in block else {})
+        events.append({"type": "content_block_start", "index": at, "content_block": begun})
+        if "input" in block:
+            given = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+            events.append({"type": "content_block_delta", "index": at, "delta": given})
+        events.append({"type": "content_block_stop", "index": at})
+    ended = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
+    stream = Stream(RESPONSES, MESSAGES).feed(named(*events, *ended))
+    (done,) = [one["item"] for one in stream.events if one["type"] == "response.output_item.done"][:1]
+    assert done == called | {"id": done["id"]}
+    assert [one for one in stream.types if "web_search_call" in one] == [
+        "response.web_search_call.in_progress",
+        "response.web_search_call.searching",
+        "response.web_search_call.completed",
+    ]
+    kind: Any = ResponseStreamEvent
+    assert all(validate_type(type_=kind, value=event) for event in stream.events)
+
+
+@pytest.mark.parametrize("client", [CHAT, MESSAGES, GEMINI])
+def test_a_search_of_an_answer_is_told_lost_where_it_has_no_form(client: Api) -> None:
+    item = {"type": "web_search_call", "id": "w", "status": "completed", "action": {"type": "search", "query": "q"}}
+    said = {"type": "message", "content": [{"type": "output_text", "text": "so"}]}
+    back = a_plan(client, RESPONSES).back
+    answer = read_answer(back, json.dumps({"status": "completed", "output": [item, said]}).encode())
+    assert header(losses_of(back, answer)) == "dropped=answer.web_search"
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    created = {"type": "response.created", "response": {"id": "resp_1"}}
+    text = {"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": "so"}
+    finished = {"type": "response.completed", "response": {"status": "completed"}}
+    stream = Stream(client, RESPONSES).feed(named(created, done, text, finished))
+    assert b"dropped=answer.web_search" in stream.raw
 
 
 def test_a_search_is_one_of_any_version() -> None:

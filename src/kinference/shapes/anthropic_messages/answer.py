@@ -14,6 +14,7 @@ from kinference.shapes.ir import Block, Executed, Json, Reasoning, Refusal, Seal
 from kinference.shapes.json_text import dumps, object_text
 from kinference.shapes.openai_chat.answer import count_in, text_in
 from kinference.shapes.seals import own_or_sealed
+from kinference.shapes.web_search import made_of_messages
 from kinference.vocabulary import Api
 
 _FINISHES: Final[Mapping[object, Finish]] = {
@@ -92,7 +93,7 @@ def _read(block: Json) -> Iterator[Block]:
             arguments = dumps(block.get("input") or {}).decode()
             yield ToolCall(text_in(block, "id"), text_in(block, "name"), arguments)
         case str(kind):
-            ran = code_execution.of_messages(block)
+            ran = code_execution.of_messages(block) or made_of_messages(block)
             yield Unread(kind) if ran is None else ran
             yield from code_execution.held_of(block) if ran is not None else ()
 

@@ -110,8 +110,8 @@ FIELDS: Final[Fields] = {
         **dict.fromkeys(("allowed_callers", "defer_loading", "input_examples"), _IGNORED),
         **_MARK,
     },
-    "server_tool_use": {**_SEARCHED, "id": _IGNORED, "name": _IGNORED, "input": _IGNORED},
-    "web_search_tool_result": {**_SEARCHED, "tool_use_id": _IGNORED, "content": _IGNORED},
+    "server_tool_use": {**_SEARCHED, "id": _IGNORED, "name": _MAPPED, "input": _MAPPED},
+    "web_search_tool_result": {**_SEARCHED, "tool_use_id": _IGNORED, "content": _MAPPED},
     "tool_reference": {"type": _MAPPED, "tool_name": _MAPPED, "cache_control": _IGNORED},
     "tool_search_tool_result": {**_SEARCHED, "tool_use_id": _IGNORED, "content": _IGNORED},
     "tool_search": {

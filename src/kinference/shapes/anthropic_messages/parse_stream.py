@@ -29,6 +29,7 @@ from kinference.shapes.json_text import as_object, dumps, loads, plain
 from kinference.shapes.openai_chat.answer import key_in, text_in
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
+from kinference.shapes.web_search import made_of_messages
 from kinference.vocabulary import Api
 
 _NO_COUNTS: Final = Counts()
@@ -142,9 +143,11 @@ class MessagesStreamParser:
                 yield from self._ran(block)
 
     def _ran(self, block: Json) -> Iterator[Piece]:
-        """What only the provider runs: code and what came of it, or what nobody else knows."""
+        """What only the provider runs: searches, code and what came of it, or what nobody else knows."""
         ran = of_messages_run(block)
-        if ran is None:
+        if (made := made_of_messages(block)) is not None:
+            yield made
+        elif ran is None:
             yield Unread(text_in(block, "type"))
         else:
             yield from self._joiner.feed(ran)

@@ -47,7 +47,7 @@ from kinference.shapes.json_text import (
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import unsealed
-from kinference.shapes.web_search import NAME, check_choice, of_messages
+from kinference.shapes.web_search import NAME, check_choice, made_of_messages, of_messages
 from kinference.vocabulary import Api
 
 _BILLING = "x-anthropic-billing-header"
@@ -170,10 +170,12 @@ def _block(block: Json, where: str) -> Block:
             return _search_result(block, where)
         case "tool_reference":
             return Text(string_of(block.get("tool_name"), f"{where}.tool_name"))
-        case "web_search_tool_result" | "tool_search_tool_result":
+        case "tool_search_tool_result":
             return Searched()
-        case "server_tool_use" if block.get("name") == NAME or is_tool_search(block.get("name")):
+        case "server_tool_use" if is_tool_search(block.get("name")):
             return Searched()
+        case _ if (made := made_of_messages(block)) is not None:
+            return made
         case "image_url" | "input_audio":
             raise BadBody(f"{where}.type: {CHATS}")
         case _ if (ran := of_messages_run(block)) is not None:

@@ -4,11 +4,23 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from kinference.shapes import code_execution, made_images
+from kinference.shapes import code_execution, made_images, web_search
 from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
 from kinference.shapes.citations import CITATIONS_MAX, Citation, held_in, to_responses
 from kinference.shapes.citations import of_openai as of_openai_annotations
-from kinference.shapes.ir import Block, Executed, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
+from kinference.shapes.ir import (
+    Block,
+    Executed,
+    Image,
+    Json,
+    Reasoning,
+    Refusal,
+    Sealed,
+    Searched,
+    Text,
+    ToolCall,
+    Unread,
+)
 from kinference.shapes.json_text import as_object
 from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import counts_of, text_in
@@ -117,6 +129,8 @@ def read_item(item: Json) -> Iterator[Block]:
             yield code_execution.of_responses(item)
             for url in code_execution.images_of(item):
                 yield from tuple(made_images.of_url(url)) or (Unread("code_interpreter_call.image"),)
+        case web_search.RESPONSES_ITEM:
+            yield web_search.made_of_responses(item)
         case "reasoning":
             yield from _read_thought(item)
         case str(kind):
@@ -219,6 +233,8 @@ def _item(block: Block, suffix: str) -> Json | None:
             return made_images.to_responses(f"ig_{suffix}", block)
         case Executed():
             return code_execution.to_responses(f"ci_{suffix}", block)
+        case Searched() if block.queries:
+            return web_search.made_to_responses(f"ws_{suffix}", block)
         case ToolCall():
             return call_item(f"fc_{suffix}", block)
         case Reasoning() | Sealed():

@@ -18,7 +18,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.ir import Executed, Json, Reasoning, Sealed, ToolCall
+from kinference.shapes.ir import Executed, Json, Reasoning, Sealed, Searched, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import noted
 from kinference.shapes.openai_responses.answer import cut, ended, envelope, response_id_of, usage_of
@@ -29,6 +29,7 @@ from kinference.shapes.openai_responses.items import (
     Item,
     ReasoningItem,
     RefusalItem,
+    SearchItem,
     TextItem,
 )
 from kinference.shapes.sequence import Sequencer
@@ -107,10 +108,8 @@ class ResponsesStreamEmitter:
                 return self._sealed(Reasoning("", piece.signature, piece.issuer))
             case Sealed():
                 return self._close() + self._opened(ReasoningItem(self._suffix())) + self._sealed(piece)
-            case Shown():
-                return self._close() + self._opened(ImageItem(self._suffix(), piece.image)) + self._close()
-            case Executed():
-                return self._close() + self._opened(CodeItem(self._suffix(), piece)) + self._close()
+            case Shown() | Executed() | Searched():
+                return self._at_once(piece)
             case Cited() if type(self._open) is TextItem:
                 return self._events_of(self._open.cited(piece.citation, self._said))
             case Started():
@@ -122,6 +121,17 @@ class ResponsesStreamEmitter:
             case Failed():
                 return self.fail(piece.message, piece.kind)
         return b""
+
+    def _at_once(self, piece: Shown | Executed | Searched) -> bytes:
+        """An item that comes whole; what a search found is told by what the text rests on."""
+        if isinstance(piece, Searched) and not piece.queries:
+            return b""
+        closed, suffix = self._close(), self._suffix()
+        if isinstance(piece, Shown):
+            item: Item = ImageItem(suffix, piece.image)
+        else:
+            item = CodeItem(suffix, piece) if isinstance(piece, Executed) else SearchItem(suffix, piece)
+        return closed + self._opened(item) + self._close()
 
     def _start(self, piece: Started) -> bytes:
         self._counts = self._counts.later(piece.counts)

@@ -85,7 +85,7 @@ FIELDS: Final[Fields] = {
         "detail": _IGNORED,
         **_MARK,
     },
-    "web_search_call": {**_ITEM, "type": Concept.EARLIER_SEARCHES, "action": _IGNORED},
+    "web_search_call": {**_ITEM, "type": Concept.EARLIER_SEARCHES, "action": _MAPPED},
     "image_generation_call": {
         **_ITEM,
         "result": Concept.EARLIER_IMAGES,

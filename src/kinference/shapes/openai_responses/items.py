@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from kinference.shapes.citations import Citation, to_responses
 from kinference.shapes.code_execution import to_responses as to_responses_run
-from kinference.shapes.ir import Executed, Image, Json, Reasoning, Sealed, ToolCall
+from kinference.shapes.ir import Executed, Image, Json, Reasoning, Sealed, Searched, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import Logprobs
 from kinference.shapes.made_images import to_responses as to_responses_image
 from kinference.shapes.openai_responses.answer import call_item, message_item, reasoning_item, text_part
+from kinference.shapes.web_search import made_to_responses
 
 Events: TypeAlias = list[tuple[str, Json]]
 _ADDED: Final = "response.output_item.added"
@@ -196,6 +197,31 @@ class CodeItem:
 
     def whole(self) -> Json:
         return to_responses_run(self._id, self._ran)
+
+
+class SearchItem:
+    """A search that was made."""
+
+    def __init__(self, suffix: str, made: Searched) -> None:
+        self._id = f"ws_{suffix}"
+        self._made = made
+
+    def begun(self) -> Events:
+        return [
+            (_ADDED, {"item": made_to_responses(self._id, self._made, "in_progress")}),
+            ("response.web_search_call.in_progress", {"item_id": self._id}),
+            ("response.web_search_call.searching", {"item_id": self._id}),
+        ]
+
+    def grown(self, text: str) -> Events:  # noqa: ARG002 - it comes whole
+        return []
+
+    def done(self) -> Events:
+        completed = ("response.web_search_call.completed", {"item_id": self._id})
+        return [completed, (_DONE, {"item": self.whole()})]
+
+    def whole(self) -> Json:
+        return made_to_responses(self._id, self._made)
 
 
 class ReasoningItem:

@@ -6,6 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from kinference.shapes import web_search
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Cited,
@@ -25,7 +26,7 @@ from kinference.shapes.citations import CITATIONS_MAX, held_in
 from kinference.shapes.citations import of_openai as of_openai_annotations
 from kinference.shapes.code_execution import RESPONSES_ITEM
 from kinference.shapes.failures import failure_of
-from kinference.shapes.ir import Executed, Image, Json, Sealed, Unread
+from kinference.shapes.ir import Executed, Image, Json, Sealed, Searched, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.logprobs import Logprobs, of_openai
 from kinference.shapes.made_images import CALL, of_responses
@@ -186,9 +187,9 @@ class ResponsesStreamParser:
                 for at, part in enumerate(_parts(item, place)):
                     yield from self._whole(_Part(index, name, at), text_in(part, "text"))
             yield from self._sealed(index, text_in(item, "encrypted_content"))
-        elif kind == RESPONSES_ITEM:
+        elif kind in (RESPONSES_ITEM, web_search.RESPONSES_ITEM):
             for block in read_item(item):
-                if isinstance(block, Executed | Unread):
+                if isinstance(block, Executed | Searched | Unread):
                     yield block
                 elif isinstance(block, Image):
                     yield Shown(block)

@@ -20,7 +20,6 @@ from kinference.shapes.ir import (
     Role,
     Sampling,
     Sealed,
-    Searched,
     Text,
     ToolCall,
     ToolResult,
@@ -42,7 +41,7 @@ from kinference.shapes.openai_responses.settings import (
 from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import unsealed
 from kinference.shapes.tooling import whole_name
-from kinference.shapes.web_search import check_choice, of_responses
+from kinference.shapes.web_search import check_choice, made_of_responses, of_responses
 from kinference.vocabulary import Api
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
@@ -150,7 +149,7 @@ def _turn(item: Json, where: str) -> Turn:
         case "code_interpreter_call":
             return Turn(Role.ASSISTANT, (of_responses_run(item),))
         case "web_search_call":
-            return Turn(Role.ASSISTANT, (Searched(),))
+            return Turn(Role.ASSISTANT, (made_of_responses(item),))
         case "reasoning":
             return Turn(Role.ASSISTANT, tuple(_thought(item, where)))
         case _:
