@@ -26,7 +26,7 @@ from kinference.ports import (
     UpstreamAnswer,
     UpstreamRequest,
 )
-from kinference.shapes import detect, patch
+from kinference.shapes import detect, mcp, patch
 from kinference.shapes.counting import count_request
 from kinference.shapes.scan import BadBody
 from kinference.shapes.translate import Way, WayBack
@@ -210,6 +210,8 @@ class Attempts:
 
     def _request(self, leg: Leg, body: bytes) -> UpstreamRequest:
         fields = leg.headers
+        if leg.api is Api.ANTHROPIC_MESSAGES and leg.api is not self._order.inbound.api and mcp.is_in(body):
+            fields = (*fields, (b"anthropic-beta", mcp.BETA))
         if leg.aws is not None:
             signable = Signable("POST", leg.origin, leg.target, (body,))
             fields = (*fields, *signature(signable, leg.aws, AWS_SERVICE, self._outside.clock.wall()))

@@ -51,6 +51,8 @@ class Concept(Keyed):
     WEB_SEARCH = "web search by the provider"
     EARLIER_SEARCHES = "earlier searches by the provider"
     CODE_EXECUTION = "code run by the provider"
+    MCP = "tools of MCP servers that the provider calls"
+    EARLIER_MCP = "earlier calls of them by a provider"
     EARLIER_CODE = "earlier code that a provider ran"
     JSON_OBJECT = "answer as a JSON object"
     JSON_SCHEMA = "answer by a JSON schema"
@@ -123,6 +125,8 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     Concept.WEB_SEARCH: (_CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED, _REFUSED),
     Concept.EARLIER_SEARCHES: (_MAPPED, _MAPPED, _MAPPED, _MAPPED, _MAPPED),
     Concept.CODE_EXECUTION: (_REFUSED, _KEPT, _KEPT, _KEPT, _REFUSED),
+    Concept.MCP: (_REFUSED, _KEPT, _KEPT, _REFUSED, _REFUSED),
+    Concept.EARLIER_MCP: (_MAPPED, _MAPPED, _MAPPED, _MAPPED, _MAPPED),
     Concept.EARLIER_CODE: (_MAPPED, _MAPPED, _MAPPED, _MAPPED, _MAPPED),
     Concept.JSON_OBJECT: (_KEPT, _KEPT, _CLAMPED, _KEPT, _CLAMPED),
     Concept.JSON_SCHEMA: (_CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED),

@@ -186,6 +186,15 @@ class WebSearch(msgspec.Struct, frozen=True):
     """Members that were given and that no other API has."""
 
 
+class McpServer(msgspec.Struct, frozen=True):
+    """A server whose tools the provider calls itself: those allowed alone, where there is a list."""
+
+    name: str
+    url: str
+    token: str = ""
+    allowed: tuple[str, ...] | None = None
+
+
 class ToolMode(Enum):
     AUTO = "auto"
     NONE = "none"
@@ -277,6 +286,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...] = ()
     tools: tuple[Tool, ...] = ()
     web_search: WebSearch | None = None
+    mcp: tuple[McpServer, ...] = ()
     runs_code: bool = False
     """The provider may run code."""
     wants_images: bool = False

@@ -185,6 +185,7 @@ def _settings(request: Request) -> Iterator[Concept]:
         (Concept.CACHE_KEY, request.cache_key or None),
         (Concept.SEVERAL_ANSWERS, request.answers if request.answers > 1 else None),
         (Concept.WEB_SEARCH, None if request.web_search is None or request.web_search.is_cached else True),
+        (Concept.MCP, request.mcp or None),
         (Concept.CODE_EXECUTION, request.runs_code or None),
         (Concept.MADE_IMAGES, request.wants_images or None),
         (Concept.LOGPROBS, request.logprobs),

@@ -25,7 +25,7 @@ from kinference.shapes.dialects import Client, Destination, Reader
 from kinference.shapes.ir import Request, Text
 from kinference.shapes.json_text import dumps, loads, loads_mended, object_of
 from kinference.shapes.loss import fit
-from kinference.shapes.lost import Lost, header
+from kinference.shapes.lost import Lost, Untranslatable, header
 from kinference.shapes.paths import EMBED_PATHS
 from kinference.shapes.reasoners import is_openais
 from kinference.shapes.tooling import Tooling, fit_tools
@@ -141,6 +141,8 @@ def plan(body: bytes, way: Way) -> Plan:
     streams = request.is_streaming or way.streams
     is_plain = way.destination in _LIKE_OPENAI and not is_openais(way.model)
     request = replace(request, model=way.model, is_streaming=streams, is_plain_chat=is_plain)
+    if request.mcp and way.destination is Api.VERTEX_ANTHROPIC:
+        raise Untranslatable("mcp_servers: Vertex AI has no calls of them")
     request, losses = fit(request, as_named(client.fields, fields), shape, way.loss)
     if is_mended:
         losses = (*losses, Lost("replaced", "lone surrogates"))

@@ -457,3 +457,16 @@ async def test_a_stream_that_was_not_asked_for_and_breaks_off_is_an_error(gatewa
         await client.send("/v1/messages", MESSAGES_BODY)
         answer = await client.answer()
     assert (answer.status, json.loads(answer.body)["error"]["type"]) == (502, "api_error")
+
+
+async def test_a_client_of_responses_has_anthropic_call_a_server(gateway: MakeGateway) -> None:
+    told = json_answer(json.dumps(TOLD_WHOLE["/v1/messages"]).encode())
+    tool = {"type": "mcp", "server_label": "docs", "server_url": "https://mcp.example", "require_approval": "never"}
+    async with scripted(gateway, MESSAGES, told) as (rig, upstream):
+        for tools in ([tool], []):
+            body = {"model": MODEL, "input": "hi", "tools": tools}
+            assert (await rig.ask("/v1/responses", json.dumps(body).encode())).status == 200
+    asked, plain = upstream.received
+    assert asked.field("anthropic-beta") == ["mcp-client-2025-11-20"]
+    assert json.loads(asked.body)["mcp_servers"] == [{"type": "url", "url": "https://mcp.example", "name": "docs"}]
+    assert plain.field("anthropic-beta") == []

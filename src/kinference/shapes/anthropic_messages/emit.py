@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kinference.shapes import mcp
 from kinference.shapes.alternate import alternating
 from kinference.shapes.claude import budget, effort_of, is_adaptive
 from kinference.shapes.code_execution import MESSAGES_NAME, MESSAGES_TYPE
@@ -48,6 +49,7 @@ def emit_request(request: Request) -> Json:
     body: Json = {"model": request.model, "max_tokens": request.max_tokens}
     body |= _numbers(request)
     body |= _tool_settings(request, turns)
+    body |= mcp.to_messages(request.mcp)
     body |= _thinking(request)
     if request.end_user:
         body["metadata"] = {"user_id": request.end_user}
@@ -79,6 +81,7 @@ def _tool_settings(request: Request, turns: Sequence[Turn]) -> Json:
     providers = [] if request.web_search is None else [to_messages(request.web_search)]
     if request.runs_code:
         providers.append({"type": MESSAGES_TYPE, "name": MESSAGES_NAME})
+    providers += mcp.toolsets(request.mcp)
     choice: Json | None = None
     if not tools:
         if not kinds_of(turns) & {ToolCall, ToolResult}:

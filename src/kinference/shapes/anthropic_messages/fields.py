@@ -19,6 +19,8 @@ _SEARCHED: Final[Mapping[str, Carried]] = {
     "cache_control": _IGNORED,
 }
 
+_CALLED: Final[Mapping[str, Carried]] = {"type": Concept.EARLIER_MCP, "cache_control": _IGNORED}
+
 _RAN: Final[Mapping[str, Carried]] = {"type": Concept.EARLIER_CODE, "cache_control": _IGNORED}
 
 FIELDS: Final[Fields] = {
@@ -42,7 +44,7 @@ FIELDS: Final[Fields] = {
         "cache_control": _IGNORED,
         "anthropic_version": _IGNORED,
         "inference_geo": _DROPPED,
-        "mcp_servers": _REFUSED,
+        "mcp_servers": Concept.MCP,
         "speed": _DROPPED,
         "container": _REFUSED,
         "context_management": _DROPPED,
@@ -122,6 +124,23 @@ FIELDS: Final[Fields] = {
     "code_execution_tool_result": {**_RAN, "tool_use_id": _IGNORED, "content": Concept.EARLIER_CODE},
     "bash_code_execution_tool_result": {**_RAN, "tool_use_id": _IGNORED, "content": Concept.EARLIER_CODE},
     "text_editor_code_execution_tool_result": {**_RAN, "tool_use_id": _IGNORED, "content": Concept.EARLIER_CODE},
+    "mcp_server": {
+        "type": _KEPT,
+        "name": _KEPT,
+        "url": _KEPT,
+        "authorization_token": _KEPT,
+        "tool_configuration": _MAPPED,
+    },
+    "mcp_toolset": {
+        "type": Concept.MCP,
+        "mcp_server_name": _KEPT,
+        "default_config": _MAPPED,
+        "configs": _MAPPED,
+        "tools": _IGNORED,  # as its client last saw them: the server says itself which it has
+        "cache_control": _IGNORED,
+    },
+    "mcp_tool_use": {**_CALLED, **dict.fromkeys(("id", "name", "server_name", "input"), _MAPPED)},
+    "mcp_tool_result": {**_CALLED, **dict.fromkeys(("tool_use_id", "content", "is_error"), _MAPPED)},
     "code_execution": {
         "type": Concept.CODE_EXECUTION,
         "name": _KEPT,

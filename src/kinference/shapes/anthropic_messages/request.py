@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kinference.shapes import media
+from kinference.shapes import mcp, media
 from kinference.shapes.anthropic_messages.fields import DEFAULTS, FIELDS
 from kinference.shapes.anthropic_messages.settings import (
     CHATS,
@@ -64,13 +64,15 @@ def parse_request(body: Json) -> Request:
     search = of_messages(list_of(body.get("tools"), "tools"), FIELDS)
     runs_code = any(isinstance(tool, dict) and is_messages_tool(tool) for tool in list_of(body.get("tools"), "tools"))
     is_demanded = choice.get("name") in (NAME, MESSAGES_NAME) or (choice.get("type") == "any" and not tools)
-    check_choice(is_demanded=is_demanded and (runs_code or search is not None))
+    servers = mcp.of_messages(body)
+    check_choice(is_demanded=is_demanded and (runs_code or search is not None or bool(servers)))
     return Request(
         model=string_of(body.get("model"), "model"),
         system=tuple(_system(body.get("system"))),
         turns=tuple(_turns(list_of(body.get("messages"), "messages"))),
         tools=tools,
         web_search=search,
+        mcp=servers,
         runs_code=runs_code,
         tool_choice=choice_of(choice) if tools else None,
         parallel_tools=parallel_of(choice),
@@ -170,18 +172,23 @@ def _block(block: Json, where: str) -> Block:
             return _search_result(block, where)
         case "tool_reference":
             return Text(string_of(block.get("tool_name"), f"{where}.tool_name"))
-        case "tool_search_tool_result":
-            return Searched()
-        case "server_tool_use" if is_tool_search(block.get("name")):
-            return Searched()
-        case _ if (made := made_of_messages(block)) is not None:
-            return made
         case "image_url" | "input_audio":
             raise BadBody(f"{where}.type: {CHATS}")
-        case _ if (ran := of_messages_run(block)) is not None:
-            return ran
         case _:
-            raise Untranslatable(f"{where}.type: only its own provider knows this kind of block")
+            return _providers(block, where)
+
+
+def _providers(block: Json, where: str) -> Block:
+    """What the provider did itself: searches, code and what came of it, calls of servers."""
+    kind = block.get("type")
+    if kind == "tool_search_tool_result" or (kind == "server_tool_use" and is_tool_search(block.get("name"))):
+        return Searched()
+    if mcp.is_earlier(block):
+        return mcp.in_words(block)
+    done = made_of_messages(block) or of_messages_run(block)
+    if done is None:
+        raise Untranslatable(f"{where}.type: only its own provider knows this kind of block")
+    return done
 
 
 def _thought(block: Json, where: str) -> Reasoning | Sealed:

@@ -18,6 +18,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import bool_of, count_of, list_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
+from kinference.shapes.mcp import TOOLSET
 from kinference.shapes.scan import BadBody
 from kinference.shapes.web_search import is_search
 
@@ -36,8 +37,9 @@ def _tools(tools: Sequence[object]) -> Iterator[Tool]:
         tool = object_of(value, where)
         if "function" in tool:
             raise BadBody(f"{where}.function: {CHATS}")
-        if is_search(tool) or is_messages_tool(tool) or is_tool_search(tool.get("type")):  # all found ones are offered
-            continue
+        kind = tool.get("type")
+        if is_search(tool) or is_messages_tool(tool) or is_tool_search(kind) or kind == TOOLSET:
+            continue  # what a search for tools would find is offered as it is
         name = string_of(tool.get("name"), f"{where}.name")
         if not name:
             raise BadBody(f"{where}.name: missing or empty")

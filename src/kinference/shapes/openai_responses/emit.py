@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kinference.shapes import media
+from kinference.shapes import mcp, media
 from kinference.shapes.code_execution import RESPONSES_OUTPUTS, RESPONSES_TOOL
 from kinference.shapes.ir import (
     Block,
@@ -46,6 +46,7 @@ def emit_request(request: Request) -> Json:
         tools.append(to_responses(request.web_search))
     if request.runs_code:
         tools.append({"type": RESPONSES_TOOL, "container": {"type": "auto"}})
+    tools += map(mcp.to_responses, request.mcp)
     if request.wants_images:
         tools.append({"type": TOOL})
     if tools:

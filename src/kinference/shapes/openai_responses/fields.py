@@ -111,6 +111,23 @@ FIELDS: Final[Fields] = {
         "memory_limit": _DROPPED,
         "network_policy": _DROPPED,
     },
+    "mcp": {
+        "type": Concept.MCP,
+        **dict.fromkeys(("server_label", "server_url", "authorization", "allowed_tools", "require_approval"), _MAPPED),
+        **dict.fromkeys(("connector_id", "tunnel_id", "headers"), _REFUSED),
+        **dict.fromkeys(("allowed_callers", "defer_loading", "server_description"), _IGNORED),
+    },
+    "mcp_call": {
+        **_ITEM,
+        "type": Concept.EARLIER_MCP,
+        **dict.fromkeys(("name", "server_label", "arguments", "output", "error"), _MAPPED),
+        "approval_request_id": _IGNORED,
+    },
+    "mcp_list_tools": {
+        **_ITEM,
+        "type": Concept.EARLIER_MCP,
+        **dict.fromkeys(("server_label", "tools", "error"), _IGNORED),
+    },
     "web_search": {
         "type": Concept.WEB_SEARCH,
         "filters": Concept.WEB_SEARCH,

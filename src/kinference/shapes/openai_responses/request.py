@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from kinference.shapes import media
+from kinference.shapes import mcp, media
 from kinference.shapes.code_execution import RESPONSES_TOOL, is_responses_tool
 from kinference.shapes.code_execution import of_responses as of_responses_run
 from kinference.shapes.extras import extras
@@ -46,6 +46,9 @@ from kinference.vocabulary import Api
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 
+_NO_TURNS = ("additional_tools", "mcp_list_tools")
+"""Items that say what there is to call, and nothing else."""
+
 LOGPROBS = "message.output_text.logprobs"
 
 
@@ -61,7 +64,8 @@ def parse_request(body: Json) -> Request:
     given = [tool for tool in list_of(body.get("tools"), "tools") if isinstance(tool, dict)]
     makers, runners = [*filter(is_maker, given)], [*filter(is_responses_tool, given)]
     is_demanded = body.get("tool_choice") == "required" and not tools
-    check_choice(is_demanded=is_demanded and (search is not None or bool(runners)))
+    servers = mcp.of_responses(given)
+    check_choice(is_demanded=is_demanded and (search is not None or bool(runners) or bool(servers)))
     details = [name for tool in makers for name in extras(tool, FIELDS, TOOL, {})]
     for tool in runners:
         container = object_of(tool.get("container") or {}, "tools.container")
@@ -71,6 +75,7 @@ def parse_request(body: Json) -> Request:
         system=(*((Text(instructions),) if instructions else ()), *said),
         turns=tuple(turns[leading:]),
         tools=tools,
+        mcp=servers,
         runs_code=bool(runners),
         wants_images=bool(makers),
         web_search=search,
@@ -107,7 +112,7 @@ def _turns(value: object) -> Iterator[Turn]:
         raise BadBody("input: empty; the body has to carry its prompt")
     for at, one in enumerate(items):
         item = object_of(one, f"input[{at}]")
-        if not _is_providers_search(item) and item.get("type") != "additional_tools":
+        if not _is_providers_search(item) and item.get("type") not in _NO_TURNS:
             yield _turn(item, f"input[{at}]")
 
 
@@ -148,6 +153,8 @@ def _turn(item: Json, where: str) -> Turn:
             return Turn(Role.ASSISTANT, (made(string_of(item["result"], f"{where}.result")),))
         case "code_interpreter_call":
             return Turn(Role.ASSISTANT, (of_responses_run(item),))
+        case _ if mcp.is_earlier(item):
+            return Turn(Role.ASSISTANT, (mcp.in_words(item),))
         case "web_search_call":
             return Turn(Role.ASSISTANT, (made_of_responses(item),))
         case "reasoning":

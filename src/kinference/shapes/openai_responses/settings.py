@@ -9,6 +9,7 @@ from kinference.shapes.ir import Format, FormatKind, Json, Thinking, Tool, ToolC
 from kinference.shapes.json_text import bool_of, list_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.made_images import is_maker
+from kinference.shapes.mcp import TOOL as MCP
 from kinference.shapes.openai_chat.settings import MODES, allowed, effort_of, grammar_of, named, schema_format
 from kinference.shapes.scan import BadBody
 from kinference.shapes.tooling import whole_name
@@ -49,7 +50,7 @@ def _tools(tools: Sequence[object], place: str) -> Iterator[Tool]:
                 pass  # all that could be found is offered at once
             case "code_interpreter":
                 _check_container(tool.get("container"), where)
-            case _ if is_search(tool) or is_maker(tool):
+            case _ if is_search(tool) or is_maker(tool) or tool.get("type") == MCP:
                 pass
             case _:
                 raise Untranslatable(f"{where}.type: a tool that its own provider runs cannot go to another")

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from anthropic import types as sdk
+from anthropic.types import beta
 from anthropic.types.message_create_params import MessageCreateParamsBase
 
 from kinference.shapes.anthropic_messages.fields import FIELDS
@@ -37,6 +38,10 @@ TYPES: dict[str, list[Any]] = {
     "code_execution_tool_result": [sdk.CodeExecutionToolResultBlockParam],
     "bash_code_execution_tool_result": [sdk.BashCodeExecutionToolResultBlockParam],
     "text_editor_code_execution_tool_result": [sdk.TextEditorCodeExecutionToolResultBlockParam],
+    "mcp_server": [beta.BetaRequestMCPServerURLDefinitionParam],
+    "mcp_toolset": [beta.BetaMCPToolsetParam],
+    "mcp_tool_use": [beta.BetaMCPToolUseBlockParam],
+    "mcp_tool_result": [beta.BetaRequestMCPToolResultBlockParam],
     "code_execution": [
         sdk.CodeExecutionTool20250522Param,
         sdk.CodeExecutionTool20250825Param,

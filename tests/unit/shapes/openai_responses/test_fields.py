@@ -10,6 +10,8 @@ from openai.types.responses.response_input_item_param import (
     AdditionalTools,
     FunctionCallOutput,
     ImageGenerationCall,
+    McpCall,
+    McpListTools,
     Message,
     ToolSearchCall,
 )
@@ -17,6 +19,7 @@ from openai.types.responses.tool_param import (
     CodeInterpreter,
     CodeInterpreterContainerCodeInterpreterToolAuto,
     ImageGeneration,
+    Mcp,
 )
 from openai.types.shared_params.reasoning import Reasoning
 
@@ -47,6 +50,9 @@ TYPES: dict[str, list[Any]] = {
     "code_interpreter_call": [sdk.ResponseCodeInterpreterToolCallParam],
     "code_interpreter": [CodeInterpreter],
     "code_interpreter.container": [CodeInterpreterContainerCodeInterpreterToolAuto],
+    "mcp": [Mcp],
+    "mcp_call": [McpCall],
+    "mcp_list_tools": [McpListTools],
     "custom": [sdk.CustomToolParam],
     "web_search_call": [sdk.ResponseFunctionWebSearchParam],
     "image_generation_call": [ImageGenerationCall],
