@@ -3,6 +3,7 @@ nearly all of them tell nothing but more text.
 """
 
 import re
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from kinference.shapes.sse import CR
@@ -83,9 +84,9 @@ class Skimmer:
         whole = end + len(after) - begin
         if _TEXT.fullmatch(chunk, text, end):
             return whole, 1
-        ends = slice(len(before) - _SEAM_AFTER, _SEAM_BEFORE - len(after))
+        within = slice(len(before) - _SEAM_AFTER, _SEAM_BEFORE - len(after))
         events = chunk[begin + _SEAM_AFTER : end + len(after) - _SEAM_BEFORE].split(_SEAM)
-        texts = [event[ends] for event in events]
+        texts: list[bytes] = list(map(itemgetter(within), events))
         # That these are the events, whatever they were split at, shows when they are put together again.
         again = (after + before).join(texts)
         if text + len(again) != end or not chunk.startswith(again, text):
