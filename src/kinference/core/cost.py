@@ -15,8 +15,12 @@ from kinference.structs import FrozenRecord
 
 STEP_MS_PER_REQUEST = 0.05
 """What one more sequence in the batch adds to every decode step."""
-PACE_SHARE = 0.3
-"""What a millisecond counts that is spread over an answer's tokens: those before the first are waited for."""
+FIRST_TOKEN_MS = 2_000.0
+"""A wait for a first token that is in order."""
+TOKEN_MS = 60.0
+"""A wait for each token after it that is in order."""
+IN_A_ROW = 3
+"""Who finds no engine free so many times one after the other finds no pause between prompts."""
 CALM_MS = 125.0
 """Behind a queue so long a calmer batch is worth nothing."""
 REQUEST_TOKENS = 32
@@ -151,25 +155,36 @@ class Interference:
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
         engines = len(case.loads)
-        weight, price = self.weight, self.crowd * none_free(engines - case.ahead.count(0), engines)
+        chance = none_free(engines - case.ahead.count(0), engines)
+        price, stalled = self.crowd * chance, spread_share(case.output_tokens)
+        weight = self.weight + max(0.0, stalled - self.weight) * chance**IN_A_ROW
+        decode = stalled * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
         return [
-            (weight * requests + price) * work + pace
-            for work, requests, pace in zip(case.work, case.beside, _paces(case), strict=True)
+            (weight * requests + price) * work + decode * requests
+            for work, requests in zip(case.work, _met(case), strict=True)
         ]
 
 
-def _paces(case: Case) -> list[Milliseconds]:
-    """What decoding beside those there costs us and them."""
-    decode = PACE_SHARE * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
-    paces = [decode * requests for requests in case.beside]
-    usual = sum(paces) / len(paces)
-    for place, pace in enumerate(paces):
-        if pace < usual and case.ahead[place]:
+def _met(case: Case) -> list[float]:
+    """How many requests ours will decode beside: who is there now, and the longer prompts wait there, the less that
+    there are fewer than usual.
+    """
+    met = list(case.beside)
+    usual = sum(met) / len(met)
+    for place, requests in enumerate(met):
+        if requests < usual and case.ahead[place]:
             load, slope = case.loads[place], case.slopes[place]
             wait = slope * case.ahead[place] - (load.done_ms(slope, case.now) if load.first_prompt else 0.0)
             if wait > 0.0:
-                paces[place] = usual - (usual - pace) * max(0.0, 1.0 - wait / CALM_MS)
-    return paces
+                met[place] = usual - (usual - requests) * max(0.0, 1.0 - wait / CALM_MS)
+    return met
+
+
+def spread_share(output_tokens: int) -> float:
+    """What a millisecond counts that is spread over an answer of so many tokens, where one before the first counts 1:
+    each by how much of its objective it takes.
+    """
+    return min(1.0, FIRST_TOKEN_MS / (TOKEN_MS * max(1, output_tokens)))
 
 
 def none_free(busy: int, engines: int) -> float:

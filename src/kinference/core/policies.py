@@ -16,7 +16,9 @@ from kinference.errors import ConfigError
 class ExpectedLatency:
     """The least expected milliseconds, the harm done to others included."""
 
-    lambda_itl: float = field(default=0.02, metadata={"help": "what stalling one who decodes there for 1 ms counts"})
+    lambda_itl: float = field(
+        default=0.02, metadata={"help": "what stalling one who decodes there for 1 ms counts while engines have pauses"}
+    )
     lambda_crowd: float = field(
         default=1.5, metadata={"help": "what keeping an engine from later prompts for 1 ms counts while none is free"}
     )

@@ -5,8 +5,10 @@ from msgspec.structs import replace
 
 from kinference.core.cost import (
     CALM_MS,
-    PACE_SHARE,
+    FIRST_TOKEN_MS,
+    IN_A_ROW,
     STEP_MS_PER_REQUEST,
+    TOKEN_MS,
     Base,
     Case,
     CostTerm,
@@ -17,6 +19,7 @@ from kinference.core.cost import (
     Risk,
     SlotWait,
     none_free,
+    spread_share,
 )
 from kinference.core.ledger import Load
 from kinference.core.policy import TargetKind
@@ -72,8 +75,41 @@ def test_slot_wait_is_the_time_until_somebody_ends_where_the_cache_is_full() -> 
 
 
 def test_interference_is_the_delay_of_each_request_beside() -> None:
-    decode = PACE_SHARE * 2 * STEP_MS_PER_REQUEST * 200 * 4
-    assert Interference(0.5, crowd=0.0).column(case()) == [0.0, 0.5 * 500.0 * 4 + decode]
+    decode = spread_share(200) * 2 * STEP_MS_PER_REQUEST * 200 * 4
+    calm = replace(case(), ahead=[0.0, 0.0])
+    assert Interference(0.5, crowd=0.0).column(calm) == pytest.approx([0.0, 0.5 * 500.0 * 4 + decode])
+
+
+@pytest.mark.parametrize("output_tokens", [34, 200, 5_000])
+def test_a_time_that_is_spread_over_an_answer_counts_by_how_much_of_its_objective_it_takes(output_tokens: int) -> None:
+    assert spread_share(output_tokens) * TOKEN_MS * output_tokens == pytest.approx(FIRST_TOKEN_MS)
+
+
+@pytest.mark.parametrize("output_tokens", [0, 1, 33])
+def test_a_time_that_is_spread_over_an_answer_never_counts_more_than_one_before_it(output_tokens: int) -> None:
+    assert spread_share(output_tokens) == 1.0
+
+
+@pytest.mark.parametrize("busy", [0, 1, 2])
+def test_stalling_an_answer_counts_as_much_as_it_takes_of_its_objective_by_the_chance_of_no_pause(busy: int) -> None:
+    there = replace(case(), ahead=[1.0] * busy + [0.0] * (2 - busy), beside=[4.0, 4.0])
+    (_, cold), (_, warm) = (Interference(0.02, 0.0).column(one) for one in (there, replace(there, work=[0.0, 0.0])))
+    counts = 0.02 + (spread_share(200) - 0.02) * none_free(busy, 2) ** IN_A_ROW
+    assert cold - warm == pytest.approx(counts * 4 * 500.0)
+
+
+def test_to_go_where_fewer_decode_is_worth_a_longer_wait_when_no_engine_has_a_pause() -> None:
+    there = replace(case(), work=[500.0, 500.0], beside=[20.0, 2.0])
+    pauses, none = (Interference(crowd=0.0).column(replace(there, ahead=ahead)) for ahead in ([0.0, 1.0], [1.0, 1.0]))
+    assert none[0] - none[1] > 3.0 * (pauses[0] - pauses[1]) > 0.0
+
+
+def test_that_few_decode_there_makes_no_prompt_cheap_that_has_to_wait_long() -> None:
+    there = replace(case(), work=[500.0, 500.0], beside=[20.0, 2.0], ahead=[1.0, 2 * CALM_MS])
+    crowded, calm = Interference(crowd=0.0).column(there)
+    usual, _ = Interference(crowd=0.0).column(replace(there, beside=[11.0, 11.0]))
+    assert calm == pytest.approx(usual)
+    assert calm < crowded
 
 
 def test_work_costs_more_everywhere_the_fewer_engines_are_free() -> None:
@@ -108,17 +144,18 @@ def test_who_only_decodes_makes_work_no_dearer_anywhere_else() -> None:
 def test_that_few_decode_there_speaks_the_less_for_an_engine_the_longer_prompts_wait_for_it(
     waits_ms: float, kept: float
 ) -> None:
-    calm, busy = Interference(0.0, 0.0).column(replace(case(), ahead=[waits_ms / 0.5, 0.0], beside=[10.0, 90.0]))
-    each = PACE_SHARE * 2 * STEP_MS_PER_REQUEST * 200
+    cached = replace(case(), ahead=[waits_ms / 0.5, 0.0], beside=[10.0, 90.0], work=[0.0, 0.0])
+    calm, busy = Interference().column(cached)
+    each = spread_share(200) * 2 * STEP_MS_PER_REQUEST * 200
     assert busy == pytest.approx(90 * each)
     assert calm == pytest.approx((50 - 40 * kept) * each)
 
 
 def test_what_must_be_computed_by_now_of_the_prompts_there_makes_nobody_wait() -> None:
     loads = [Load(prefill_tokens=200, prompts={ReservationId(1): 200}, first_prompt=200, begun_at=-1.0), Load()]
-    late = replace(case(), loads=loads, ahead=[200.0, 0.0], beside=[10.0, 90.0])
+    late = replace(case(), loads=loads, ahead=[200.0, 0.0], beside=[10.0, 90.0], work=[0.0, 0.0])
     idle = replace(late, ahead=[0.0, 0.0])
-    assert Interference(0.0, 0.0).column(late) == Interference(0.0, 0.0).column(idle)
+    assert Interference().column(late) == Interference().column(idle)
 
 
 def test_risk_makes_failing_fast_slow() -> None:
