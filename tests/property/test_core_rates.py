@@ -158,6 +158,9 @@ def test_every_term_is_finite_and_never_negative(columns: tuple[list[float], ...
 def test_more_load_or_less_cached_never_makes_a_place_cheaper_nor_better_than_others(
     qos: QosClass, columns: tuple[list[float], ...], more: float, place: int
 ) -> None:
+    """Nor better, while what is true of the fleet stays: how many engines are free, and how many usually decode at
+    one, set what work counts everywhere, at others that have more of it, too.
+    """
     scoring, place = ExpectedLatency().scoring(), place % len(columns[0])
 
     def totals(case: Case) -> list[float]:
@@ -170,13 +173,27 @@ def test_more_load_or_less_cached_never_makes_a_place_cheaper_nor_better_than_ot
     busier = [one + more * (at == place) for at, one in enumerate(case.beside)]
     colder = [one + int(more) * (at == place) for at, one in enumerate(case.uncached)]
     work = [one + slope * int(more) * (at == place) for at, one in enumerate(case.work)]
-    for worse in (
-        replace(case, ahead=longer),
-        replace(case, uncached=colder, work=work),
-        replace(case, beside=busier) if case.fitting and len(case.fitting) == len(before) else case,
+    is_room = bool(case.fitting) and len(case.fitting) == len(before)
+    for worse, is_fleet_same in (
+        (replace(case, ahead=longer), case.ahead[place] > 0.0),
+        (replace(case, uncached=colder, work=work), True),
+        (replace(case, beside=busier) if is_room else case, not any(case.ahead)),
     ):
         after = totals(worse)
         assert after[place] >= before[place] * (1.0 - 1e-9)
         for other, total in enumerate(before):
-            if total < before[place] * (1.0 - 1e-9) and worse is not case:
+            if total < before[place] * (1.0 - 1e-9) and worse is not case and is_fleet_same:
                 assert after[other] <= after[place] * (1.0 + 1e-9)
+
+
+@given(columns=COLUMNS, more=st.floats(0.0, 1e5), place=st.integers(0, 4))
+def test_more_that_decode_at_a_place_never_make_it_better_than_others_that_can_begin_as_soon(
+    columns: tuple[list[float], ...], more: float, place: int
+) -> None:
+    place %= len(columns[0])
+    case = replace(case_of(columns), ahead=[0.0] * len(columns[0]))
+    busier = replace(case, beside=[one + more * (at == place) for at, one in enumerate(case.beside)])
+    before, after = (Interference().column(one) for one in (case, busier))
+    for other, total in enumerate(before):
+        if total < before[place] * (1.0 - 1e-9):
+            assert after[other] <= after[place] * (1.0 + 1e-9)
