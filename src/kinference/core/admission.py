@@ -21,7 +21,7 @@ from kinference.core.decision import Decision
 from kinference.core.filters import Verdict
 from kinference.core.pick import Router
 from kinference.core.request import Request
-from kinference.core.rooms import Rooms, find_rooms, has_room, ready_ms
+from kinference.core.rooms import Rooms, find_rooms, has_room, ready_ms, rooms_later
 from kinference.core.waiting import AdmissionRules, Waiting, WaitingGroup, WaitingLine, costs
 from kinference.core.weigh import Weighing
 from kinference.ids import Milliseconds, ObjectRef, Seconds
@@ -127,7 +127,7 @@ class Admission:
             return None
         if self._refused:
             return now
-        due = min(line.due_at(self._rooms(line, now).free_at) for line in self._lines.values())
+        due = min(self._due(line, now) for line in self._lines.values())
         return min(max(due, now + TICK_S), now + LOOK_S)
 
     def snapshot(self, now: Seconds) -> tuple[WaitingSnapshot, ...]:
@@ -238,12 +238,25 @@ class Admission:
         return has_room(load, case.rates[place], within_ms, now) and place in case.fitting
 
     def _rooms(self, line: WaitingLine, now: Seconds) -> Rooms:
-        """Where there is room now, or when there will be: found once while nothing is told and no time passes."""
+        """Where there is room now, or when there will be: found anew once anything was told, or somebody has room."""
         rooms, changes = line.rooms, self.router.changes
-        if rooms is None or rooms.at != now or rooms.changes != changes:
-            within_ms = self._rules.start_within_ms if self._rules.enabled else inf
-            rooms = line.rooms = find_rooms(line.places, within_ms, changes, now)
-        return rooms
+        within_ms = self._rules.start_within_ms if self._rules.enabled else inf
+        if rooms is not None and rooms.changes == changes:
+            if rooms.at == now:
+                return rooms
+            rooms = rooms_later(rooms, within_ms, now)
+        else:
+            rooms = None
+        line.rooms = rooms or find_rooms(line.places, within_ms, changes, now)
+        return line.rooms
+
+    def _due(self, line: WaitingLine, now: Seconds) -> Seconds:
+        """When to walk a line next. Until then it is enough to know of one that has room."""
+        if now < line.again_at and line.rooms is not None:
+            for one, rates in line.rooms.free.values():
+                if one.is_usable(now) and has_room(one.load, rates, self._rules.start_within_ms, now):
+                    return line.due_at(now)
+        return line.due_at(self._rooms(line, now).free_at)
 
     # --- who waits -------------------------------------------------------------------------------
 

@@ -1,15 +1,21 @@
 """Which destinations can begin with one more prompt soon, or when the first of them can."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from kinference.core.ledger import SCRAPE_FADES_S, UNLIMITED, Load
+from kinference.core.ledger import SCRAPE_FADES_S, Load
 from kinference.core.rates import Rates
 from kinference.core.roster import Destination
 from kinference.ids import Milliseconds, Seconds
 
 TRIED = 16
 """So many first tokens behind other prompts tell how long prompts wait for each other somewhere."""
+
+MARGIN_MS = 1e-3
+"""Far more than one and the same moment, reckoned at two, can differ by."""
+
+Place: TypeAlias = tuple[Destination, Rates]
 
 
 @dataclass(slots=True, eq=False)
@@ -20,32 +26,46 @@ class Rooms:
     changes: int
     """What is known of destinations, by the router's count."""
     usable: set[str]
-    free: set[str]
+    free: dict[str, Place]
     """Those that can begin soon enough."""
     free_at: Seconds
     """When the first can, if nobody tells anything before: now where one is free or none can be used."""
+    first: Sequence[Place]
+    """Who that is, and who is hardly later; none where it may be somebody else by then."""
 
 
-def find_rooms(
-    places: Mapping[str, tuple[Destination, Rates]], within_ms: Milliseconds, changes: int, now: Seconds
-) -> Rooms:
+def find_rooms(places: Mapping[str, Place], within_ms: Milliseconds, changes: int, now: Seconds) -> Rooms:
     """Look at each of them once: for all that waits every report asks who has room, and when somebody will."""
     usable: set[str] = set()
-    free: set[str] = set()
-    room_in_ms = UNLIMITED
-    for name, (destination, rates) in places.items():
+    free: dict[str, Place] = {}
+    waits: list[tuple[Milliseconds, Place]] = []
+    is_steady = True
+    for name, place in places.items():
+        destination, rates = place
         if not destination.is_usable(now):
+            is_steady = False
             continue
         usable.add(name)
         load = destination.load
         left_ms = ready_ms(load, rates, now)
         if left_ms <= within_ms * load.headway or (within_ms and _is_untried(load, rates)):
-            free.add(name)
+            free[name] = place
         elif not free:
-            one_ms = _room_in_ms(load, rates, left_ms, within_ms, now)
-            if one_ms < room_in_ms:
-                room_in_ms = one_ms
-    return Rooms(now, changes, usable, free, now if free or not usable else now + room_in_ms / 1e3)
+            is_steady = is_steady and not load.foreign_tokens
+            waits.append((_room_in_ms(load, rates, left_ms, within_ms, now), place))
+    if free or not usable:
+        return Rooms(now, changes, usable, free, now, ())
+    least_ms = min([wait_ms for wait_ms, _ in waits])
+    first = [place for wait_ms, place in waits if wait_ms <= least_ms + MARGIN_MS] if is_steady else ()
+    return Rooms(now, changes, usable, free, now + least_ms / 1e3, first)
+
+
+def rooms_later(before: Rooms, within_ms: Milliseconds, now: Seconds) -> Rooms | None:
+    """The same when nothing but time has passed, from those who were first alone. None where all are to be asked."""
+    if not before.first or not before.at <= now < before.free_at - MARGIN_MS / 1e3:
+        return None
+    least_ms = min([_room_in_ms(one.load, rates, 0.0, within_ms, now) for one, rates in before.first])
+    return Rooms(now, before.changes, before.usable, before.free, now + least_ms / 1e3, before.first)
 
 
 def has_room(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) -> bool:

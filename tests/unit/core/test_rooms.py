@@ -6,7 +6,7 @@ from kinference.core.fleet import Observation
 from kinference.core.ledger import Ledger
 from kinference.core.policy import TargetKind
 from kinference.core.rates import Rates, Typical
-from kinference.core.rooms import TRIED, find_rooms, has_room, ready_ms
+from kinference.core.rooms import TRIED, find_rooms, has_room, ready_ms, rooms_later
 from kinference.core.roster import Destination
 from kinference.ids import ObjectRef
 
@@ -25,24 +25,24 @@ def place(*prompts: int, typical: Typical = LEARNED) -> Place:
 
 def test_who_can_begin_soon_enough_is_free_and_then_the_first_is_free_now() -> None:
     rooms = find_rooms({"full": place(10_000), "idle": place(), "near": place(1_000)}, WITHIN_MS, 7, 0.0)
-    assert (rooms.usable, rooms.free) == ({"full", "idle", "near"}, {"idle", "near"})
+    assert (rooms.usable, list(rooms.free)) == ({"full", "idle", "near"}, ["idle", "near"])
     assert (rooms.at, rooms.changes, rooms.free_at) == (0.0, 7, 0.0)
 
 
 def test_where_none_is_free_the_first_will_be_once_so_much_is_computed() -> None:
     places = {"long": place(20_000), "short": place(10_000)}
     rooms = find_rooms(places, WITHIN_MS, 0, 0.0)
-    assert rooms.free == set()
+    assert not rooms.free
     assert rooms.free_at == pytest.approx(1.0 - WITHIN_MS / 1e3)
-    assert find_rooms(places, WITHIN_MS, 0, rooms.free_at - 1e-6).free == set()
-    assert find_rooms(places, WITHIN_MS, 0, rooms.free_at + 1e-6).free == {"short"}
+    assert find_rooms(places, WITHIN_MS, 0, rooms.free_at - 1e-6).free == {}
+    assert find_rooms(places, WITHIN_MS, 0, rooms.free_at + 1e-6).free == {"short": places["short"]}
 
 
 def test_who_cannot_be_used_has_no_room_and_where_nobody_can_it_is_looked_at_again_at_once() -> None:
     broken = place()
     broken[0].circuit.reject("no route", 0.0)
     rooms = find_rooms({"broken": broken}, WITHIN_MS, 0, 1.0)
-    assert (rooms.usable, rooms.free, rooms.free_at) == (set(), set(), 1.0)
+    assert (rooms.usable, rooms.free, rooms.free_at) == (set(), {}, 1.0)
 
 
 def test_a_few_may_be_where_nothing_is_told_and_nobody_knows_whether_they_wait_for_each_other() -> None:
@@ -54,7 +54,9 @@ def test_a_few_may_be_where_nothing_is_told_and_nobody_knows_whether_they_wait_f
     ):
         destination, rates = place(*prompts, typical=typical)
         assert has_room(destination.load, rates, WITHIN_MS, 0.0) is is_free
-        assert find_rooms({"one": (destination, rates)}, WITHIN_MS, 0, 0.0).free == ({"one"} if is_free else set())
+        assert find_rooms({"one": (destination, rates)}, WITHIN_MS, 0, 0.0).free.keys() == (
+            {"one"} if is_free else set()
+        )
     told = place(10_000, typical=untried)
     told[0].load.observe(Observation(0.0, 0, 1), 100.0)
     assert not has_room(told[0].load, told[1], WITHIN_MS, 0.0)
@@ -82,3 +84,28 @@ def test_nobody_waits_for_one_that_is_overdue_where_nobody_has_ever_reported() -
     assert rooms.free_at == 2.0
     assert ready_ms(destination.load, rates, 2.1) == 0.0
     assert has_room(destination.load, rates, WITHIN_MS, 2.1)
+
+
+def test_while_nothing_is_told_only_those_who_were_first_are_asked_again_and_say_what_all_would() -> None:
+    places = {"long": place(20_000), "short": place(10_000), "equal": place(10_000)}
+    before = find_rooms(places, WITHIN_MS, 0, 0.1)
+    assert list(before.first) == [places["short"], places["equal"]]
+    for now in (0.1, 0.3, 0.87):
+        later = rooms_later(before, WITHIN_MS, now)
+        assert later is not None
+        again = find_rooms(places, WITHIN_MS, 0, now)
+        assert (later.at, later.usable, later.free_at, later.first) == (now, again.usable, again.free_at, again.first)
+        before = later
+
+
+def test_all_are_asked_again_where_time_alone_may_have_changed_who_is_first() -> None:
+    places = {"one": place(10_000), "other": place(20_000)}
+    before = find_rooms(places, WITHIN_MS, 0, 0.0)
+    assert rooms_later(before, WITHIN_MS, before.free_at) is None
+    assert rooms_later(before, WITHIN_MS, -1.0) is None
+    assert rooms_later(find_rooms({"idle": place(), **places}, WITHIN_MS, 0, 0.0), WITHIN_MS, 0.1) is None
+    places["other"][0].load.foreign_tokens = 10.0
+    assert rooms_later(find_rooms(places, WITHIN_MS, 0, 0.0), WITHIN_MS, 0.1) is None
+    places["other"][0].load.foreign_tokens = 0.0
+    places["other"][0].circuit.reject("no route", 0.0)
+    assert rooms_later(find_rooms(places, WITHIN_MS, 0, 0.0), WITHIN_MS, 0.1) is None
