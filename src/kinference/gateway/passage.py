@@ -154,7 +154,8 @@ class EventPassage:
         """Take note of the ordinary events that lead a chunk. Returns how many bytes of it they are."""
         size, events, contents = self._watcher.skim(chunk)
         if events:
-            self._reader.pass_over()
+            if not self._events:
+                self._reader.pass_over()
             self._events += events
             if contents:
                 self._time(contents, now)

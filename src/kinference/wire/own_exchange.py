@@ -176,7 +176,8 @@ class OwnExchange:
         assert self.is_started, "the head goes first"
         if self.is_over:
             raise ClientGone("the answer was broken off")
-        self.check_there()
+        if self._is_lost:
+            raise gone()
         if not chunk or not self._has_body:
             return False
         if self._owed is not None:
