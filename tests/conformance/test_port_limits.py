@@ -102,6 +102,12 @@ class Peers:
             return not await is_taken(*streams)
 
 
+async def metrics(ports: Ports) -> str:
+    async with connected(ports.admin) as (reader, writer):
+        writer.write(b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
+        return (await reader.read()).decode()
+
+
 @pytest.mark.parametrize("plane", PLANES)
 async def test_a_peer_gets_its_share_of_connections_and_all_together_no_more_than_all(ports: Ports, plane: str) -> None:
     port = getattr(ports, plane)
@@ -138,6 +144,7 @@ async def test_a_head_of_http1_that_is_too_large_is_431(ports: Ports, plane: str
     async with connected(getattr(ports, plane)) as (reader, writer):
         writer.write(b"GET /healthz HTTP/1.1\r\nhost: a\r\nx: " + b"y" * 2000 + b"\r\n\r\n")
         assert (await reader.readline()).split()[1] == b"431"
+    assert f'kinference_peer_faults_total{{code="431",port="{plane}"}} 1.0' in await metrics(ports)
 
 
 async def test_a_stream_beyond_the_limit_is_refused_and_the_others_go_on(ports: Ports) -> None:
@@ -162,6 +169,7 @@ async def test_pings_faster_than_allowed_end_the_connection(ports: Ports, plane:
     port = getattr(ports, plane)
     assert await play(port, PINGED * 40) == IGNORED
     assert await play(port, PINGED * 400, CALM) == CALM
+    assert f'kinference_peer_faults_total{{code="enhance_your_calm",port="{plane}"}} 1.0' in await metrics(ports)
 
 
 @pytest.mark.parametrize("wire", Wire, ids=lambda wire: str(wire.value))

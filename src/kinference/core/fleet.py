@@ -110,6 +110,8 @@ class Observation:
     """Adapters that serve a request right now."""
     adapters_max: int | None = None
     """How many it can have loaded at once."""
+    is_cut: bool = False
+    """There was more of something than we take."""
 
 
 @dataclass(slots=True, eq=False)

@@ -283,6 +283,11 @@ class Router:
         for destination in (*self._roster.endpoints, *self._roster.backends):
             destination.load.prompts = dict(destination.load.prompts)
 
+    def take_forgotten(self) -> int:
+        """How many models had to make room for others since the last time."""
+        forgotten, self._roster.forgotten = self._roster.forgotten, 0
+        return forgotten
+
     def snapshot(self, now: Seconds) -> tuple[DestinationSnapshot, ...]:
         """Every destination as this router sees it, in the order of the fleet, for people."""
         self._sync()

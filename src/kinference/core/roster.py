@@ -174,6 +174,8 @@ class Roster:
         self._traits: dict[str, ModelTraits] = {}
         self._version = self._told = -1
         self._changes = 0
+        self.forgotten = 0
+        """Models that had to make room for others, since somebody last asked."""
         self.losing: list[Load] = []
         """Where requests of ours are to be written off, for who keeps the ledger to take."""
         self.endpoints: tuple[Destination, ...] = ()
@@ -230,15 +232,15 @@ class Roster:
             if typical is None:
                 local = destination.backend is None
                 typical = Typical() if local else Typical(Line(BACKEND_BASE_MS, 0.0), SAMPLE_MS_MAX, SAMPLE_MS_MAX)
-                _bounded(self._typical)[key] = typical
-            rates = _bounded(destination.rates)[model] = cold_rates(typical)
+                self._bounded(self._typical)[key] = typical
+            rates = self._bounded(destination.rates)[model] = cold_rates(typical)
         return rates
 
     def traits(self, model: str) -> ModelTraits:
         """What is typical of requests for a served model."""
         traits = self._traits.get(model)
         if traits is None:
-            traits = _bounded(self._traits)[model] = ModelTraits()
+            traits = self._bounded(self._traits)[model] = ModelTraits()
         return traits
 
     def _local(self, endpoint: Endpoint) -> Destination:
@@ -276,9 +278,9 @@ class Roster:
             stream_bytes = seen.kv_blocks * seen.block_tokens * fmean(one.bytes_per_token for one in traits)
             self._index.resize(endpoint.slot, int(stream_bytes / BLOCK_BYTES))
 
-
-def _bounded(table: dict[Key, Value]) -> dict[Key, Value]:
-    """Room for one more: the oldest entry goes when model names come and go without end."""
-    if len(table) >= MODELS_MAX:
-        del table[next(iter(table))]
-    return table
+    def _bounded(self, table: dict[Key, Value]) -> dict[Key, Value]:
+        """Room for one more: the oldest entry goes when model names come and go without end."""
+        if len(table) >= MODELS_MAX:
+            del table[next(iter(table))]
+            self.forgotten += 1
+        return table

@@ -55,7 +55,7 @@ class Deliverer(msgspec.Struct, frozen=True):
         delivery = answering.delivery
         answer = delivery.answer
         try:
-            received = await self.outside.departure.unless_over(read_whole(answer))
+            received = await self.outside.departure.unless_over(read_whole(answer, self.outside.metrics))
         except Draining as error:
             await reply.refuse(errors.refusal_of(error))
             return
@@ -89,7 +89,7 @@ class Deliverer(msgspec.Struct, frozen=True):
         """A count of tokens in the client's own words."""
         assert self.route.api is not None, "what was delivered was inferred"
         try:
-            tokens = read_count(await read_whole(delivery.answer))
+            tokens = read_count(await read_whole(delivery.answer, self.outside.metrics))
         except (UpstreamCut, UpstreamTimeout):
             tokens = None
         finally:

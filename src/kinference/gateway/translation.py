@@ -8,6 +8,7 @@ from kinference.errors import UpstreamCut, UpstreamTimeout
 from kinference.gateway.itl import InterTokenGaps
 from kinference.gateway.passage import BROKEN_CODE, BROKEN_MESSAGE, BYTES_PER_TOKEN
 from kinference.ids import Seconds
+from kinference.observe.metrics import GATEWAY_FAILURES, Metrics
 from kinference.ports import UpstreamAnswer
 from kinference.shapes.answers import Counts, Frame
 from kinference.shapes.dialects import Reader
@@ -28,6 +29,8 @@ from kinference.vocabulary import Api
 
 WHOLE_MAX: Final = 64 * 1024 * 1024
 """The longest answer that is translated in one piece."""
+TOO_LONG: Final = "too_long"
+"""How a longer one is counted."""
 
 
 _MODEL_IN_PATH: Final = frozenset({Api.GEMINI, Api.BEDROCK_CONVERSE, Api.VERTEX_ANTHROPIC, Api.VERTEX_GEMINI})
@@ -86,7 +89,7 @@ def usage_of(counts: Counts, model: str) -> Usage:
     return Usage(counts.prompt, counts.completion, counts.cached, model)
 
 
-async def read_whole(answer: UpstreamAnswer) -> bytes:
+async def read_whole(answer: UpstreamAnswer, metrics: Metrics) -> bytes:
     """All of an answer. Raises UpstreamCut, also for a length over all bounds, and UpstreamTimeout, in words for its
     client, who is not told where a provider is.
     """
@@ -101,6 +104,7 @@ async def read_whole(answer: UpstreamAnswer) -> bytes:
     except UpstreamTimeout as error:
         raise UpstreamTimeout("the destination fell silent in the middle of its answer") from error
     if len(body) > WHOLE_MAX:
+        metrics.count(GATEWAY_FAILURES, TOO_LONG)
         raise UpstreamCut(f"an answer over {WHOLE_MAX} bytes cannot be translated")
     return bytes(body)
 

@@ -171,6 +171,25 @@ STREAMS_RESET = Metric(
     "enhance_your_calm beyond header_list_max_bytes or untaken_max_bytes, others for breaking the protocol.",
     ("port", "code"),
 )
+PEER_FAULTS = Metric(
+    "kinference_peer_faults_total",
+    Kind.COUNTER,
+    "What peers did that is refused before anything handles it: HTTP/2 connections that were closed for it, by error "
+    "code, enhance_your_calm for a flood; requests, by status, 431 for a head beyond header_list_max_bytes.",
+    ("port", "code"),
+)
+CUT_SHORT = Metric(
+    "kinference_endpoints_cut_short",
+    Kind.GAUGE,
+    "Endpoints that tell more than is taken of them: `models` (1,000 of a list), `metrics` (1,024 samples of one, "
+    "1,000 adapters).",
+    ("what",),
+)
+MODELS_FORGOTTEN = Metric(
+    "kinference_picker_models_forgotten_total",
+    Kind.COUNTER,
+    "Models of which what was learned is forgotten, the oldest first, as there is room for 4,096.",
+)
 BODIES_REFUSED = Metric(
     "kinference_bodies_refused_total",
     Kind.COUNTER,
@@ -186,6 +205,7 @@ TABLE: tuple[Metric, ...] = (
     CONNECTIONS,
     CONNECTIONS_REFUSED,
     STREAMS_RESET,
+    PEER_FAULTS,
     BODIES_REFUSED,
     UNTAKEN_BYTES,
     GATEWAY_REQUESTS,
@@ -193,6 +213,8 @@ TABLE: tuple[Metric, ...] = (
     GATEWAY_TTFT,
     GATEWAY_FAILURES,
     GATEWAY_TOKENS,
+    CUT_SHORT,
+    MODELS_FORGOTTEN,
     PICKS,
     PICK_SECONDS,
     BUFFERED_BYTES,

@@ -2,12 +2,21 @@
 
 from dataclasses import dataclass, field
 
-from kinference.observe.metrics import CONNECTIONS, CONNECTIONS_REFUSED, STREAMS_RESET, UNTAKEN_BYTES, Metrics
+from kinference.observe.metrics import (
+    CONNECTIONS,
+    CONNECTIONS_REFUSED,
+    PEER_FAULTS,
+    STREAMS_RESET,
+    UNTAKEN_BYTES,
+    Metrics,
+)
 from kinference.wire.connections import Tally
 from kinference.wire.untaken import Untaken
 
 OF_BOUNDS = ("refused_stream", "enhance_your_calm")
 """Shown as 0 from the start, so that the first is seen as a change."""
+FLOOD, HEAD_TOO_LARGE = "enhance_your_calm", "431"
+"""And these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,4 +37,6 @@ class Arrivals:
             metrics.count(CONNECTIONS_REFUSED, port, amount=tally.refused)
             for code in (*OF_BOUNDS, *tally.resets):
                 metrics.count(STREAMS_RESET, port, code, amount=tally.resets.pop(code, 0))
+            for code in (FLOOD, HEAD_TOO_LARGE, *tally.faults):
+                metrics.count(PEER_FAULTS, port, code, amount=tally.faults.pop(code, 0))
             tally.refused = 0

@@ -35,6 +35,7 @@ from kinference.runtime.arrivals import Arrivals
 from kinference.runtime.certificates import Certificates, certificates
 from kinference.runtime.clock import SystemClock
 from kinference.runtime.control import Control
+from kinference.runtime.cuts import publish_cuts
 from kinference.runtime.directory import FleetDirectory
 from kinference.runtime.drains import Drains
 from kinference.runtime.followed_backends import FollowedBackends
@@ -235,6 +236,7 @@ def build_admin(
     def refresh() -> None:
         parts.desk.publish()
         parts.arrivals.publish(parts.metrics)
+        publish_cuts(parts.fleet, parts.router, parts.metrics)
 
     drains = Drains(parts.fleet, lambda: endpoint_views(parts.router, parts.clock.now()))
     return Admin(

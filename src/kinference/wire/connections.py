@@ -25,6 +25,9 @@ class Tally:
     """Since somebody last asked: they were beyond a bound."""
     resets: Counter[str] = field(default_factory=Counter)
     """HTTP/2 streams that were reset for what their peer did, by error code; since then, too."""
+    faults: Counter[str] = field(default_factory=Counter)
+    """What peers did that no handler is to see; since then, too. Over HTTP/2 connections that were closed for it, by
+    error code; requests that were refused, by status."""
 
 
 class Connections(Generic[Guest]):

@@ -121,8 +121,11 @@ def test_what_is_known_of_a_busy_endpoint_stays() -> None:
 def test_model_names_without_end_are_bounded() -> None:
     _, _, roster = roster_of(ONE)
     kept = roster.traits("kept")
-    for number in range(MODELS_MAX):
+    for number in range(MODELS_MAX - 1):
         roster.traits(f"m{number}")
+    assert roster.forgotten == 0
+    roster.traits("one more")
+    assert roster.forgotten == 1
     assert roster.traits("kept") is not kept
 
 

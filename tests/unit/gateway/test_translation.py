@@ -11,6 +11,7 @@ from kinference.gateway.translation import (
     read_whole,
     way_back,
 )
+from kinference.observe.metrics import Metrics
 from kinference.ports import UpstreamAnswer
 from kinference.shapes.answers import Frame, NoAnswer
 from kinference.shapes.scan import BadBody
@@ -116,12 +117,14 @@ def test_a_whole_answer_in_either_form() -> None:
 @pytest.mark.parametrize("failure", [UpstreamCut, UpstreamTimeout])
 async def test_whoever_asked_is_not_told_where_a_broken_answer_came_from(failure: type[KinferenceError]) -> None:
     with pytest.raises(failure, match=r"^the destination") as told:
-        await read_whole(FakeAnswer(chunks=(b"a", failure("https://inner.example broke off"))))
+        await read_whole(FakeAnswer(chunks=(b"a", failure("https://inner.example broke off"))), Metrics())
     assert "inner" not in str(told.value)
 
 
 async def test_an_answer_is_read_whole() -> None:
     answer: UpstreamAnswer = FakeAnswer(chunks=(b"a", b"b"))
-    assert await read_whole(answer) == b"ab"
+    assert await read_whole(answer, Metrics()) == b"ab"
+    metrics = Metrics()
     with pytest.raises(UpstreamCut):
-        await read_whole(FakeAnswer(chunks=(b"x" * (33 << 20), b"x" * (33 << 20))))
+        await read_whole(FakeAnswer(chunks=(b"x" * (33 << 20), b"x" * (33 << 20))), metrics)
+    assert b'kinference_gateway_failed_attempts_total{kind="too_long"} 1.0' in metrics.exposition()

@@ -36,3 +36,15 @@ def test_streams_that_had_to_be_reset_add_up_by_what_for_and_begin_at_nothing() 
     assert 'kinference_streams_reset_total{code="refused_stream",port="picker"} 4.0' in page
     assert 'kinference_streams_reset_total{code="protocol_error",port="picker"} 2.0' in page
     assert 'kinference_streams_reset_total{code="refused_stream",port="gateway"} 0.0' in page
+
+
+def test_what_peers_did_wrong_adds_up_and_a_flood_and_a_large_head_begin_at_nothing() -> None:
+    arrivals, metrics = Arrivals(Untaken()), Metrics()
+    for _ in range(2):
+        arrivals.gateway.faults.update({"431": 2, "protocol_error": 1})
+        arrivals.publish(metrics)
+    arrivals.publish(metrics)
+    page = metrics.exposition().decode()
+    assert 'kinference_peer_faults_total{code="431",port="gateway"} 4.0' in page
+    assert 'kinference_peer_faults_total{code="protocol_error",port="gateway"} 2.0' in page
+    assert 'kinference_peer_faults_total{code="enhance_your_calm",port="picker"} 0.0' in page

@@ -23,4 +23,5 @@ def observe(page: bytes, seen_at: Seconds) -> Observation | None:
         running=max(0, in_flight - queued),
         kv_blocks=metrics.count(_BLOCKS) or None,
         block_tokens=metrics.first_count(_BLOCK_TOKENS),
+        is_cut=metrics.is_cut,
     )

@@ -37,6 +37,8 @@ class Exposition:
 
     def __init__(self, page: bytes) -> None:
         self._page = b"\n" + page
+        self.is_cut = False
+        """There were more samples of a metric than are read."""
 
     def samples(self, name: bytes) -> Iterator[Sample]:
         """The samples of a metric in page order, at most SAMPLES_MAX; lines that make no sense are passed over.
@@ -54,6 +56,7 @@ class Exposition:
             if match and value is not None:
                 yield Sample(match[1] or b"", value)
             line = page.find(b"\n", rest)
+        self.is_cut |= line >= 0 and page.startswith(wanted, line)
 
     def first(self, name: bytes) -> float | None:
         """The value of the first sample."""

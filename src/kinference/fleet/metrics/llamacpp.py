@@ -16,4 +16,5 @@ def observe(page: bytes, seen_at: Seconds) -> Observation | None:
     waiting, running = metrics.count(_WAITING), metrics.count(_RUNNING)
     if waiting is None or running is None:
         return None
-    return Observation(seen_at=seen_at, waiting=waiting, running=running, kv_usage_ratio=metrics.ratio(_KV_USAGE))
+    usage = metrics.ratio(_KV_USAGE)
+    return Observation(seen_at=seen_at, waiting=waiting, running=running, kv_usage_ratio=usage, is_cut=metrics.is_cut)

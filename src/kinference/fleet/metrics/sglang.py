@@ -28,4 +28,5 @@ def observe(page: bytes, seen_at: Seconds) -> Observation | None:
         block_tokens=metrics.first_count(_PAGE_TOKENS)
         or next(iter(metrics.label_counts(_CACHE_CONFIG, b"page_size")), None),
         started_at=metrics.first(_STARTED),
+        is_cut=metrics.is_cut,
     )

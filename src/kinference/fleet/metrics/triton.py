@@ -22,4 +22,5 @@ def observe(page: bytes, seen_at: Seconds) -> Observation | None:
         kv_usage_ratio=metrics.ratio(_BLOCKS, _BLOCK_TYPE, b"fraction"),
         kv_blocks=metrics.count(_BLOCKS, _BLOCK_TYPE, b"max") or None,
         block_tokens=metrics.first_count(_BLOCKS, _BLOCK_TYPE, b"tokens_per"),
+        is_cut=metrics.is_cut,
     )

@@ -26,4 +26,5 @@ def observe(page: bytes, seen_at: Seconds) -> Observation | None:
         kv_blocks=metrics.count(_BLOCKS) or None,
         block_tokens=metrics.first_count(_BLOCK_TOKENS),
         started_at=metrics.first(_STARTED),
+        is_cut=metrics.is_cut,
     )

@@ -33,6 +33,7 @@ def observe(page: bytes, seen_at: Seconds) -> Observation | None:
         started_at=metrics.first(_STARTED),
         adapters=adapters,
         adapters_max=adapters_max,
+        is_cut=metrics.is_cut,
     )
 
 
@@ -43,5 +44,6 @@ def _adapters(metrics: Exposition) -> tuple[tuple[str, ...], int | None]:
         return (), None
     names = (newest.label(b"running_lora_adapters") or b"").decode(errors="replace").split(",")
     most = newest.label(b"max_lora") or b""
+    metrics.is_cut |= len(names) > ADAPTERS_MAX
     known = tuple(name for name in names[:ADAPTERS_MAX] if name)
     return known, int(most) if most.isdigit() and 0 < int(most) <= ADAPTERS_MAX else None

@@ -201,6 +201,8 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, refusal: Malformed) -> None:
         """Answer what could not be parsed; inside a body that is for the handler to do."""
+        if refusal is not _BUSY:  # which is counted as a connection that is refused
+            self._site.options.tally.faults[str(refusal.status)] += 1
         if self._exchange is not None:
             self._exchange.break_body()
             return

@@ -14,6 +14,7 @@ from kinference.wire.alarm import Alarm
 from kinference.wire.http2.connection import Http2Connection
 from kinference.wire.http2.events import ConnectionEnded, PingAcknowledged
 from kinference.wire.http2.fields import Fields
+from kinference.wire.http2.frames import ErrorCode
 from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.requests import Request
 from kinference.wire.tls import peer_names
@@ -181,6 +182,7 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
 
     def _on_connection_ended(self, event: ConnectionEnded) -> None:
         logger.info("closing a connection: %s", event.message, extra={"code": event.code})
+        self._limits.http2.tally.faults[ErrorCode(event.code).name.lower()] += 1
         self.close()
 
     # --- the server's side -----------------------------------------------------------------------

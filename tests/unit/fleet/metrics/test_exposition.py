@@ -41,6 +41,10 @@ def test_labels_are_told_by_name() -> None:
 
 def test_a_flood_of_samples_is_cut() -> None:
     assert len(values(b"m 1\n" * 100_000)) == SAMPLES_MAX
+    for beyond in (0, 1):
+        page = Exposition(b"m 1\n" * (SAMPLES_MAX + beyond) + b"n 1\n")
+        page.count(b"m")
+        assert page.is_cut == bool(beyond)
 
 
 def test_a_flood_of_longer_names_ends_the_search() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from kinference.core.fleet import Observation
 from kinference.fleet.metrics import vllm
+from kinference.fleet.metrics.vllm import ADAPTERS_MAX
 
 SAMPLES = Path(__file__).parent / "samples"
 QUEUES = b"vllm:num_requests_waiting 1.0\nvllm:num_requests_running 2.0\n"
@@ -79,3 +80,12 @@ def test_a_number_of_adapters_that_makes_no_sense_is_none(most: str) -> None:
     observation = vllm.observe(page, 0.0)
     assert observation is not None
     assert (observation.adapters, observation.adapters_max) == ((), None)
+
+
+def test_more_adapters_than_are_taken_are_told_of() -> None:
+    for count in (ADAPTERS_MAX, ADAPTERS_MAX + 1):
+        names = ",".join(f"a{number}" for number in range(count))
+        page = QUEUES + f'vllm:lora_requests_info{{max_lora="4",running_lora_adapters="{names}"}} 1.0\n'.encode()
+        observation = vllm.observe(page, 0.0)
+        assert observation is not None
+        assert (len(observation.adapters), observation.is_cut) == (ADAPTERS_MAX, count > ADAPTERS_MAX)
