@@ -74,6 +74,48 @@ def prompt(seed: int, size: int = 4_000) -> Request:
     return replace(CHAT, prompt=(Random(seed).randbytes(size),), prompt_bytes=size)
 
 
+# --- what is known ------------------------------------------------------------------------------
+
+
+def test_whatever_changes_what_is_known_of_destinations_is_counted_and_weighing_is_not() -> None:
+    fleet = fleet_of()
+    router = router_of(fleet)
+    one, other, third = (router.decide(prompt(seed), 0.0).reservation for seed in range(3))
+    asked = router.weigh(prompt(9), 0.0)
+    assert not isinstance(asked, Decision)
+    for tell in (
+        lambda: router.first_token(one, 100.0, 200, 0.1),
+        lambda: router.final_token(one, 1_000, 10, None, 0.2),
+        lambda: router.broke(other, 0.3),
+        lambda: router.abort(other, AbortReason.UNSPECIFIED, 0.3),
+        lambda: router.expire(third, dispatched=True, now=0.3),
+        lambda: router.commit(asked, 0.3),
+        lambda: fleet.observe(POOL, address(0), Observation(0.4, 1, 1)),
+        lambda: router.weigh(prompt(9), 0.4),  # takes over what was scraped
+        lambda: fleet.set_ready(POOL, address(0), ready=False),
+        lambda: router.weigh(prompt(9), 0.4),
+        lambda: router.weigh(prompt(9), 2.0),  # what was learned of idle endpoints has faded
+    ):
+        before = router.changes
+        tell()
+        assert router.changes > before
+    told = router.changes
+    router.weigh(prompt(9), 2.0)
+    assert router.changes == told
+
+
+def test_weighing_again_what_nothing_has_changed_for_collects_nothing_anew() -> None:
+    router = router_of(fleet_of())
+    first, again = (router.weigh(prompt(1), 0.0) for _ in range(2))
+    assert not isinstance(first, Decision)
+    assert not isinstance(again, Decision)
+    assert again.case.ahead is first.case.ahead
+    router.commit(first, 0.0)
+    later = router.weigh(prompt(1), 0.0)
+    assert not isinstance(later, Decision)
+    assert sum(later.case.ahead) == first.case.uncached[first.weighed.chosen]
+
+
 # --- choosing -----------------------------------------------------------------------------------
 
 
