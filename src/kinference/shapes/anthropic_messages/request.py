@@ -89,8 +89,19 @@ def parse_request(body: Json) -> Request:
         wants_usage=True,
         end_user=string_of(metadata.get("user_id"), "metadata.user_id"),
         service_tier=string_of(body.get("service_tier"), "service_tier"),
-        extras=(*extras(body, FIELDS, "", DEFAULTS), *extras(output, FIELDS, "output_config", DEFAULTS)),
+        extras=(
+            *extras(body, FIELDS, "", DEFAULTS),
+            *extras(output, FIELDS, "output_config", DEFAULTS),
+            *_only_claudes(body),
+        ),
     )
+
+
+def _only_claudes(body: Json) -> Iterator[str]:
+    """A way to think that no other model has, which is to think all the same."""
+    thinking = body.get("thinking")
+    if isinstance(thinking, dict) and thinking.get("type") == "between_tools":
+        yield "thinking.type"
 
 
 def _system(value: object) -> Iterator[Text]:

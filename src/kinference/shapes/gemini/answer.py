@@ -171,7 +171,7 @@ def _written(answer: Answer, index: int) -> Json:
     candidate: Json = {"content": {"role": "model", "parts": parts}, "index": index}
     logprobs = logprobs_of(answer.blocks)
     probable = {"logprobsResult": to_gemini(logprobs)} if logprobs else {}
-    if answer.citations:
+    if any(citation.place is None for citation in answer.citations):
         text = "".join(block.text for block in answer.blocks if isinstance(block, Text))
         candidate["groundingMetadata"] = citations.to_gemini(answer.citations, text)
     declines = any(isinstance(block, Refusal) for block in answer.blocks)

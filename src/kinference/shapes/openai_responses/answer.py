@@ -253,6 +253,9 @@ def message_item(item_id: str, content: list[Json], status: str = "completed") -
     return {"id": item_id, "type": "message", "role": "assistant", "status": status, "content": content}
 
 
+_COMING: Final = "in_progress"
+
+
 def call_item(item_id: str, call: ToolCall, status: str = "completed") -> Json:
     """An item of what was called."""
     if call.is_search:
@@ -263,7 +266,8 @@ def call_item(item_id: str, call: ToolCall, status: str = "completed") -> Json:
     item |= {"namespace": call.namespace} if call.namespace else {}
     if call.is_free_form:
         return {"type": "custom_tool_call", **item, "input": call.arguments}
-    return {"type": "function_call", **item, "arguments": call.arguments, "status": status}
+    arguments = call.arguments or ("" if status == _COMING else "{}")  # which clients decode
+    return {"type": "function_call", **item, "arguments": arguments, "status": status}
 
 
 def reasoning_item(item_id: str, thought: Reasoning | Sealed) -> Json:

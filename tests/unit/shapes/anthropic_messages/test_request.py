@@ -3,6 +3,7 @@ import pytest
 from kinference.shapes.anthropic_messages.request import parse_request
 from kinference.shapes.ir import (
     CacheMark,
+    Effort,
     File,
     Image,
     Media,
@@ -129,6 +130,13 @@ def test_a_budget_for_the_task_is_told() -> None:
     output = {"effort": "low", "task_budget": {"type": "tokens", "total": 9}}
     body = {"model": "m", "max_tokens": 9, "messages": HI, "output_config": output}
     assert parse_request(body).extras == ("output_config.task_budget",)
+
+
+def test_thinking_between_tools_is_thinking_and_told() -> None:
+    for kind, told in (("between_tools", ("thinking.type",)), ("adaptive", ()), ("disabled", ())):
+        request = parse_request({"model": "m", "max_tokens": 9, "messages": HI, "thinking": {"type": kind}})
+        assert request.thinking is not None
+        assert (request.extras, request.thinking.effort is Effort.NONE) == (told, kind == "disabled")
 
 
 def test_tools_that_are_found_within_the_conversation() -> None:

@@ -2,6 +2,7 @@ import pytest
 from google.genai.types import GenerateContentResponse
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
+from kinference.shapes.citations import Citation, Place
 from kinference.shapes.gemini.answer import counts_of, emit_answer, finish_of, parse_answer
 from kinference.shapes.ir import Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.openai_chat.answer import call_id
@@ -110,3 +111,11 @@ def test_why_a_prompt_was_blocked_is_told() -> None:
 def test_a_call_that_came_to_nothing_is_told(reason: str) -> None:
     answer = parse_answer({"candidates": [{"content": {"parts": [{"text": "t"}]}, "finishReason": reason}]})
     assert (answer.blocks, answer.finish) == ((Text("t"), Unread(reason)), Finish.STOP)
+
+
+def test_what_rests_on_the_requests_own_documents_is_grounded_in_no_page() -> None:
+    within = Citation("", "T", 0, 1, "x", Place("char_location", 0, 0, 1))
+    page = Citation("https://a.example", "A", 0, 1)
+    for citations, is_grounded in (((within,), False), ((within, page), True), ((), False)):
+        answer = Answer(blocks=(Text("a"),), citations=citations)
+        assert ("groundingMetadata" in emit_answer(answer, Frame())["candidates"][0]) is is_grounded

@@ -92,3 +92,9 @@ def test_the_item_that_the_cap_cut_is_incomplete() -> None:
     assert [item["status"] for item in events[-1]["response"]["output"]] == ["completed", "incomplete"]
     done = [event["item"]["status"] for event in events if event["type"] == "response.output_item.done"]
     assert done == ["completed", "incomplete"]
+
+
+def test_a_call_without_arguments_has_an_object_for_clients_to_decode() -> None:
+    for block, arguments in ((ToolCall("c", "f", ""), "{}"), (ToolCall("c", "f", '{"a":1}'), '{"a":1}')):
+        (item,) = emit_answer(Answer(blocks=(block,), finish=Finish.TOOLS), Frame("r"))["output"]
+        assert item["arguments"] == arguments
