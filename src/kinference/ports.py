@@ -136,6 +136,8 @@ class Placed(msgspec.Struct, frozen=True):
     """What leads the answer to a translated body back, a `WayBack` of `shapes.translate`; None where the picker is
     elsewhere.
     """
+    streams: bool | None = None
+    """Whether the body asks for a stream, where that was looked at."""
 
 
 class Picker(Protocol):

@@ -68,6 +68,8 @@ class Sending(Frozen, frozen=True):
     hide_usage: bool
     way_back: WayBack | None
     is_foreign_count: bool
+    streams: bool | None = None
+    """Whether the client asked for a stream; None where nobody has looked."""
 
 
 class Delivery(Frozen, frozen=True):
@@ -163,7 +165,7 @@ class Attempts:
         request = self._request(leg, body)
         ticket.is_dispatched = True
         is_ours = body is not placed.body
-        return Sending(request, leg, ticket, sent_at, len(placed.body), is_ours, back, is_foreign)
+        return Sending(request, leg, ticket, sent_at, len(placed.body), is_ours, back, is_foreign, placed.streams)
 
     def prepare_in_chat(self, placed: Placed, destination: LocalTarget | ProviderTarget) -> Sending | Failure:
         """What goes to an engine that lacks the client's API, in the one that every engine has. Raises BadBody."""
@@ -233,7 +235,11 @@ class Attempts:
         if sending.way_back is not None or order.counts or api is Api.OPENAI_EMBEDDINGS:
             return None
         came = is_stream(table(answer.headers))
-        if not detect.asked_otherwise(api, order.inbound.path, order.body.whole, is_stream=came):
+        if sending.streams is None:
+            is_other = detect.asked_otherwise(api, order.inbound.path, order.body.whole, is_stream=came)
+        else:
+            is_other = sending.streams is not came
+        if not is_other:
             return None
         way = Way(api, api, self._record.model, streams=not came)
         return own_way_back(order.body.whole, way, wants_usage=not sending.hide_usage)

@@ -49,6 +49,8 @@ class Chosen(msgspec.Struct, frozen=True):
     usage: StreamUsage = StreamUsage.SETTLED
     way_back: WayBack | None = None
     """Where the body was translated."""
+    streams: bool = False
+    """Whether the body asks for a stream."""
 
 
 Admit: TypeAlias = Callable[[Request, Seconds], Decision | Waiting]
@@ -111,7 +113,8 @@ class Pending(msgspec.Struct, eq=False):
         except BaseException:
             router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
             raise
-        return Chosen(decision, parsed.model, rewritten.body, rewritten.path, parsed.usage, rewritten.way_back)
+        made, back = rewritten.body, rewritten.way_back
+        return Chosen(decision, parsed.model, made, rewritten.path, parsed.usage, back, parsed.streaming)
 
 
 def choose(router: Router, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen:

@@ -190,7 +190,7 @@ class Desk:
             self._tell_dispatch(chosen, body, arguments)
         self._note(flow)
         picked = answer(chosen, self.limits.name_max_chars, ticket)
-        return Placed(picked) if ticket is None else Placed(picked, body, chosen.usage, chosen.way_back)
+        return Placed(picked) if ticket is None else Placed(picked, body, chosen.usage, chosen.way_back, chosen.streams)
 
     def _flow(self, chosen: Chosen, arguments: PickArguments, *, remote: bool) -> Flow:
         requested_model = chosen.requested_model[: self.limits.name_max_chars]

@@ -165,6 +165,7 @@ class FakePicker:
         self.room = 1 << 30
         self.held = 0
         self.usage: StreamUsage | None = None
+        self.streams: bool | None = None
         self.way_back: WayBack | None = None
         self.pushed: list[bytes] = []
         self.picks: list[PickArguments] = []
@@ -192,7 +193,7 @@ class FakePicker:
         if isinstance(step, PickResult):
             return Placed(step)
         picked = PickResult(Outcome.OK, "", "m", step, ResponseId(len(self.pushed)))
-        return Placed(picked, body, self.usage, self.way_back)
+        return Placed(picked, body, self.usage, self.way_back, self.streams)
 
     def report_first_token(self, report: FirstTokenReport) -> None:
         self.first.append(report)

@@ -310,11 +310,21 @@ async def test_what_stops_a_second_pick_leaves_the_first_failure_standing() -> N
 
 
 async def test_an_answer_of_the_kind_that_was_not_asked_for_is_brought_into_the_other() -> None:
-    streamed = FakeAnswer(200, EVENTS, (b"data: [DONE]\n\n",))
-    for body, answer, streams in ((STREAMING, FakeAnswer(), True), (BODY, streamed, False)):
-        back = (await Run(World(upstream=FakeUpstream(answer)), body).delivery()).way_back
-        assert back is not None
-        assert (back.back.client, back.back.destination, back.back.is_streaming) == (CHAT, CHAT, streams)
+    for told in (True, False):
+        streamed = FakeAnswer(200, EVENTS, (b"data: [DONE]\n\n",))
+        for body, answer, streams in ((STREAMING, FakeAnswer(), True), (BODY, streamed, False)):
+            world = World(upstream=FakeUpstream(answer))
+            world.picker.streams = streams if told else None
+            back = (await Run(world, body).delivery()).way_back
+            assert back is not None
+            assert (back.back.client, back.back.destination, back.back.is_streaming) == (CHAT, CHAT, streams)
+
+
+@pytest.mark.parametrize("told", [True, None])
+async def test_an_answer_of_the_kind_that_was_asked_for_goes_out_as_it_is(told: bool | None) -> None:
+    world = World(upstream=FakeUpstream(FakeAnswer(200, EVENTS, (b"data: [DONE]\n\n",))))
+    world.picker.streams = told
+    assert (await Run(world, STREAMING).delivery()).way_back is None
 
 
 async def test_where_it_cannot_be_it_is_no_answer_and_its_connection_is_given_back() -> None:

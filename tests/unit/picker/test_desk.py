@@ -534,6 +534,11 @@ def test_it_is_told_what_a_placed_body_says_of_its_usage(desk: Desk) -> None:
     assert place(desk, CHAT.replace(b"{", b'{"stream":true,', 1)).usage is StreamUsage.NOT_ASKED
 
 
+def test_it_is_told_whether_a_placed_body_asks_for_a_stream(desk: Desk) -> None:
+    assert place(desk, CHAT).streams is False
+    assert place(desk, CHAT.replace(b"{", b'{"stream":true,', 1)).streams is True
+
+
 def test_a_placed_request_that_nobody_reports_is_reclaimed_after_its_long_time(
     desk: Desk, router: Router, advance: Advance
 ) -> None:
