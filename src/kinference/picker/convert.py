@@ -68,6 +68,12 @@ NOWHERE: Final[frozenset[LocalTarget | ProviderTarget]] = frozenset()
 """One for all: each that is made empty is an object of its own, of 216 bytes."""
 """Destinations that one Pick may name as tried in vain."""
 
+CHUNK_TAG = pb.BodyChunk.CHUNK_FIELD_NUMBER << 3 | 2
+MORE = 0x80
+"""Set in every byte of a number but the last, which hold seven bits of it each."""
+CHUNK_SHORT, CHUNK_MIDDLE = 2 + 0x7F, 3 + 0x3FFF
+"""The longest messages whose length takes one byte, and two."""
+
 OURS = "kinference-"
 """What every key begins with that we read of a call's metadata."""
 LOSS_DEFAULT = Loss.WARN
@@ -89,6 +95,34 @@ def decode(kind: type[MessageType], message: bytes | None) -> MessageType:
         return kind.FromString(message)
     except DecodeError as error:
         raise InvalidArgument(f"the message is not a {kind.DESCRIPTOR.name}") from error
+
+
+# --- chunks: a message object costs twice as much as to know what one of a single field begins with --------
+
+
+def body_chunk(piece: bytes) -> bytes:
+    """A BodyChunk of these bytes."""
+    return _chunk_start(len(piece)) + piece
+
+
+def chunk(message: bytes) -> bytes:
+    """The bytes that a BodyChunk carries."""
+    length = len(message)
+    size = length - (2 if length <= CHUNK_SHORT else 3 if length <= CHUNK_MIDDLE else 4)
+    start = _chunk_start(size) if size > 0 else b""
+    if message.startswith(start) and len(start) + size == length:
+        return message[len(start) :]
+    return decode(pb.BodyChunk, message).chunk
+
+
+def _chunk_start(size: int) -> bytes:
+    """The tag of the field, and how long it is."""
+    start = bytearray((CHUNK_TAG,))
+    while size >= MORE:
+        start.append(size & (MORE - 1) | MORE)
+        size >>= 7
+    start.append(size)
+    return bytes(start)
 
 
 # --- what callers send --------------------------------------------------------------------------

@@ -1,16 +1,19 @@
 """The Picker service over gRPC, on whichever carrier serves the seam `wire.rpc`."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from kinference.errors import ClientGone, Draining, IdleTimeout, KinferenceError
 from kinference.ids import ResponseId, StreamId
 from kinference.picker import convert
 from kinference.picker.desk import Desk
 from kinference.picker.held import HeldPick
+from kinference.picker.tickets import Ticket
+from kinference.ports import PickResult
 from kinference.vocabulary import AbortReason, Role
 from kinference.wire.access import Access
 from kinference.wire.proto import picker_pb2 as pb
-from kinference.wire.rpc import Call, RpcError, RpcHandler, RpcReply, RpcService, replying
+from kinference.wire.rpc import Call, Left, RpcError, RpcHandler, RpcReply, RpcService, replying
 
 SERVICE = "kinference.v1.Picker"
 ACKNOWLEDGED = {said: pb.ReportFinalTokenResponse(acknowledged=said).SerializeToString() for said in (False, True)}
@@ -22,21 +25,19 @@ def picker_service(desk: Desk, access: Access | None = None) -> RpcService:
     """The six methods of the contract; without an `access` nobody is asked for a token."""
     methods, guard = PickerMethods(desk), access or Access()
     replies: dict[str, RpcReply] = {
+        "Pick": methods.pick,
+        "PullBody": methods.pull_body,
         "ReportFirstToken": methods.report_first_token,
         "ReportFinalToken": methods.report_final_token,
         "Abort": methods.abort,
     }
-    handlers: dict[str, RpcHandler] = {
-        "PushBody": methods.push_body,
-        "Pick": methods.pick,
-        "PullBody": methods.pull_body,
-        **{name: replying(reply) for name, reply in replies.items()},
-    }
+    handlers = {"PushBody": methods.push_body, **{name: replying(reply) for name, reply in replies.items()}}
+    replies["PushBody"] = methods.push_whole_body
     return RpcService(
         SERVICE,
         {name: _guarded(handler, guard, desk.note_refusal) for name, handler in handlers.items()},
         inline=True,
-        replies={name: _guarded_reply(reply, guard) for name, reply in replies.items()},
+        replies={name: _guarded_reply(reply, guard, desk.note_refusal) for name, reply in replies.items()},
     )
 
 
@@ -48,31 +49,54 @@ class PickerMethods:
 
     async def push_body(self, call: Call) -> None:
         """Takes a body in. It is committed only once the reply is written: a reset may look like a clean end."""
-        if self._desk.is_draining:
-            raise Draining("the server is shutting down: push to another instance")
-        stream_id = self._desk.open(convert.declared_length(call.metadata))
+        stream_id = self._opened(call)
         try:
             await self._receive(call, stream_id)
-            pushed = self._desk.finish(stream_id)
-            reply = pb.PushBodyResponse(stream_id=pushed.stream_id, total_bytes=pushed.total_bytes)
-            await call.send(reply.SerializeToString())
+            await call.send(self._finished(stream_id))
             self._desk.commit(stream_id)
         finally:
             self._desk.discard(stream_id)
+
+    def push_whole_body(self, message: bytes | None, call: Call) -> bytes:
+        """The same where the push is all there, and was not reset: nothing is left that could break it off."""
+        stream_id = self._opened(call)
+        try:
+            if message is not None:
+                self._desk.append(stream_id, convert.chunk(message))
+            reply = self._finished(stream_id)
+            self._desk.commit(stream_id)
+        finally:
+            self._desk.discard(stream_id)
+        return reply
+
+    def _opened(self, call: Call) -> StreamId:
+        if self._desk.is_draining:
+            raise Draining("the server is shutting down: push to another instance")
+        return self._desk.open(convert.declared_length(call.metadata))
+
+    def _finished(self, stream_id: StreamId) -> bytes:
+        pushed = self._desk.finish(stream_id)
+        return pb.PushBodyResponse(stream_id=pushed.stream_id, total_bytes=pushed.total_bytes).SerializeToString()
 
     async def _receive(self, call: Call, stream_id: StreamId) -> None:
         """Take in all chunks. The clock runs only while we are willing to read."""
         budget = self._desk.limits.push_idle_timeout
         try:
             while (message := await call.receive(budget)) is not None:
-                self._desk.append(stream_id, convert.decode(pb.BodyChunk, message).chunk)
+                self._desk.append(stream_id, convert.chunk(message))
         except TimeoutError:
             raise IdleTimeout(f"no chunk arrived for {budget:g} seconds") from None
 
-    async def pick(self, call: Call) -> None:
-        message = await call.receive()
+    def pick(self, message: bytes | None, call: Call) -> bytes | Left:
         arguments = convert.pick_arguments(message, call.metadata, self._desk.limits.name_max_chars)
         result = self._desk.pick(arguments, call.wake, remote=True)
+        if isinstance(result, HeldPick):
+            return self._held(call, result)
+        answer = _picked(call, result)
+        return answer if call.takes(answer) else self._tell(call, result, answer)
+
+    async def _held(self, call: Call, held: HeldPick[PickResult]) -> None:
+        result: PickResult | HeldPick[PickResult] = held
         while isinstance(result, HeldPick):
             try:
                 await call.rest()
@@ -80,21 +104,31 @@ class PickerMethods:
                 self._desk.give_up(result)
                 raise
             result = self._desk.resume(result)
-        for name, value in convert.pick_fields(result):
-            call.tell(name, value)
+        await self._tell(call, result, _picked(call, result))
+
+    async def _tell(self, call: Call, result: PickResult, answer: bytes) -> None:
         try:
-            await call.send(convert.pick_response(result))
+            await call.send(answer)
         except BaseException:
             self._desk.abort(result.response_id, AbortReason.NOT_DISPATCHED, "its caller left before the answer")
             raise
 
-    async def pull_body(self, call: Call) -> None:
+    def pull_body(self, message: bytes | None, call: Call) -> bytes | Left:
         """Hands a body back. A pull that is cut from our side may be waiting for its reader, so it is woken."""
-        response_id = convert.decode(pb.PullBodyRequest, await call.receive()).response_id
+        response_id = convert.decode(pb.PullBodyRequest, message).response_id
         ticket = self._desk.claim(ResponseId(response_id), call.cut)
+        if len(ticket.pieces) == 1:
+            whole = convert.body_chunk(ticket.pieces[0])
+            if call.takes(whole):
+                self._desk.piece_sent(ticket)
+                self._desk.end_pull(ticket)
+                return whole
+        return self._pull(call, ticket)
+
+    async def _pull(self, call: Call, ticket: Ticket) -> None:
         try:
             while (piece := self._desk.next_piece(ticket)) is not None:
-                await call.send(pb.BodyChunk(chunk=piece).SerializeToString())
+                await call.send(convert.body_chunk(piece))
                 self._desk.piece_sent(ticket)
         except ClientGone:
             self._desk.next_piece(ticket)  # raises why, where it was cut from our side
@@ -112,7 +146,17 @@ class PickerMethods:
         return RELEASED[self._desk.abort(*convert.abort_arguments(message))]
 
 
-def _guarded(handler: RpcHandler, access: Access, note: Callable[[KinferenceError], None]) -> RpcHandler:
+def _picked(call: Call, result: PickResult) -> bytes:
+    """The answer to a Pick, and beside it what its message has no place for."""
+    for name, value in convert.pick_fields(result):
+        call.tell(name, value)
+    return convert.pick_response(result)
+
+
+Note: TypeAlias = Callable[[KinferenceError], None]
+
+
+def _guarded(handler: RpcHandler, access: Access, note: Note) -> RpcHandler:
     """Let in only callers of the picker, before anything is read; and translate our failures, once."""
 
     async def handle(call: Call) -> None:
@@ -121,30 +165,40 @@ def _guarded(handler: RpcHandler, access: Access, note: Callable[[KinferenceErro
                 access.check(call.metadata, Role.PICKER, names=call.peer_names)
             await handler(call)
         except KinferenceError as error:
-            note(error)
-            if type(error) not in convert.STATUS:
+            if (told := _told(error, note)) is None:
                 raise
-            raise _told(error) from error
+            raise told from error
 
     return handle
 
 
-def _guarded_reply(reply: RpcReply, access: Access) -> RpcReply:
-    """The same for a plain reply."""
+def _guarded_reply(reply: RpcReply, access: Access, note: Note) -> RpcReply:
+    """The same for a plain reply, and for what it leaves to do."""
 
-    def answer(message: bytes | None, call: Call) -> bytes:
+    async def finish(left: Left) -> None:
+        try:
+            await left
+        except KinferenceError as error:
+            if (told := _told(error, note)) is None:
+                raise
+            raise told from error
+
+    def answer(message: bytes | None, call: Call) -> bytes | Left:
         try:
             if access.asks:
                 access.check(call.metadata, Role.PICKER, names=call.peer_names)
-            return reply(message, call)
+            answered = reply(message, call)
         except KinferenceError as error:
-            if type(error) not in convert.STATUS:
+            if (told := _told(error, note)) is None:
                 raise
-            raise _told(error) from error
+            raise told from error
+        return answered if isinstance(answered, bytes) else finish(answered)
 
     return answer
 
 
-def _told(error: KinferenceError) -> RpcError:
-    """A failure as its caller is told of it."""
-    return RpcError(convert.STATUS[type(error)], str(error))
+def _told(error: KinferenceError, note: Note) -> RpcError | None:
+    """A failure as its caller is told of it; None where that is our own fault."""
+    note(error)
+    status = convert.STATUS.get(type(error))
+    return None if status is None else RpcError(status, str(error))

@@ -6,8 +6,11 @@ from collections.abc import Awaitable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
+
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
+from kinference.structs import Entity
 from kinference.wire.alarm import Alarm
 from kinference.wire.grpc import PREFIX_BYTES, CallHead, Deframer, whole_message
 from kinference.wire.grpc_waits import drained, pause, received, rested
@@ -28,8 +31,8 @@ class Carrier(Protocol):
     def needs_bytes(self) -> None:
         """The handler begins to wait for the caller."""
 
-    def hold(self, call: "GrpcCall", message: bytes) -> bool:
-        """Keep a first message back until its handler ends or waits: mostly it is the last too. False: send it."""
+    def takes(self, stream_id: int, size: int) -> bool:
+        """Whether so many bytes of an answer can go at once, and its end with them."""
 
     def send_message(self, call: "GrpcCall", message: bytes) -> bool:
         """Write a message; False when some of it has to wait."""
@@ -58,42 +61,38 @@ class Method:
     """What the handler comes to where the request is one message, and all there."""
 
 
-class GrpcCall:
+class GrpcCall(Entity):
     """`wire.rpc.Call`. What arrives is put here by the connection; the handler takes it."""
 
-    __slots__ = (
-        "carrier", "deadline", "deframer", "drained", "failure", "half_closed", "has_answered", "head", "held", "inbox",
-        "is_counted", "is_waiting", "limit", "method", "routine", "stream_id", "task", "timed_out", "told", "waiter",
-        "was_fed", "was_woken",
-    )  # fmt: skip
-
-    def __init__(self, carrier: Carrier, stream_id: int, head: CallHead, method: Method, limit: int) -> None:
-        self.carrier, self.stream_id, self.head, self.method = carrier, stream_id, head, method
-        self.limit = limit
-        self.deframer: Deframer | None = None
-        """Where messages do not come each in one piece, and a single one."""
-        self.inbox: deque[bytes] = deque()
-        self.half_closed = False
-        self.was_fed = False
-        """Whether anything came after the head."""
-        self.was_woken = False
-        self.failure: Exception | None = None
-        """What the handler is told instead of a message."""
-        self.has_answered = False
-        self.told = b""
-        """Fields of the answer's head beyond those that every answer has, encoded."""
-        self.held: bytes | None = None
-        """A message that the carrier keeps back."""
-        self.drained = True
-        """Nothing of what the handler sent waits for the peer."""
-        self.routine: Coroutine[Any, Any, None] | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.waiter: asyncio.Future[None] | None = None
-        self.is_waiting = False
-        self.is_counted = False
-        """A drain waits for it."""
-        self.timed_out = False
-        self.deadline: asyncio.TimerHandle | None = None
+    carrier: Carrier
+    stream_id: int
+    head: CallHead
+    method: Method
+    limit: int
+    """Of a message's bytes."""
+    inbox: deque[bytes] = msgspec.field(default_factory=deque)
+    """Messages that wait to be taken."""
+    half_closed: bool = False
+    deframer: Deframer | None = None
+    """Where messages do not come each in one piece, and a single one."""
+    was_fed: bool = False
+    """Whether anything came after the head."""
+    was_woken: bool = False
+    failure: Exception | None = None
+    """What the handler is told instead of a message."""
+    has_answered: bool = False
+    told: bytes = b""
+    """Fields of the answer's head beyond those that every answer has, encoded."""
+    drained: bool = True
+    """Nothing of what the handler sent waits for the peer."""
+    routine: Coroutine[Any, Any, None] | None = None
+    task: asyncio.Task[None] | None = None
+    waiter: asyncio.Future[None] | None = None
+    is_waiting: bool = False
+    is_counted: bool = False
+    """A drain waits for it."""
+    timed_out: bool = False
+    deadline: asyncio.TimerHandle | None = None
 
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
@@ -110,10 +109,11 @@ class GrpcCall:
         assert not self.has_answered, "the head of the answer has gone"
         self.told += literal(name.encode("ascii"), value.encode("ascii"))
 
+    def takes(self, message: bytes) -> bool:
+        return self.carrier.takes(self.stream_id, len(message) + PREFIX_BYTES)
+
     def send(self, message: bytes) -> Awaitable[None]:
         self.check()
-        if self.carrier.hold(self, message):
-            return OVER
         self.drained = self.carrier.send_message(self, message)
         return OVER if self.drained else drained(self)
 

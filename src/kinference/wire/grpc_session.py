@@ -1,11 +1,12 @@
 """One connection of our gRPC server: an asyncio protocol between the HTTP/2 connection and the calls on it.
 
-A handler of an inline service is stepped by hand: it begins once all frames of a read are known, by when a unary
-call's message is there, and mostly ends in that one step; only one that has to wait is kept.
+A call begins once all frames of a read are known, by when a unary one's message is there: mostly it is answered by a
+plain function then. The handler of an inline service is stepped by hand otherwise, and only kept if it has to wait.
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,6 +26,7 @@ from kinference.wire.grpc import (
     read_on,
     refusal_head,
     trailers,
+    whole_message,
 )
 from kinference.wire.grpc_call import GrpcCall, Method
 from kinference.wire.grpc_waits import drained, run
@@ -159,8 +161,14 @@ class GrpcSession(Http2Session[CallHead]):
         elif self._host.is_draining and method.is_counted:
             self._refuse(stream_id, Status.UNAVAILABLE, "the server is shutting down")
         else:
-            call = GrpcCall(self, stream_id, head, method, self._message_bytes_max)
-            call.half_closed = event.ended
+            limit, data = self._message_bytes_max, event.data
+            whole = whole_message(data, limit) if data else None
+            if whole is not None:
+                call = GrpcCall(self, stream_id, head, method, limit, deque((whole,)), half_closed=True)
+            else:
+                call = GrpcCall(self, stream_id, head, method, limit, half_closed=event.ended and not data)
+                if data:
+                    call.take(data, ended=True)
             self._calls[stream_id] = call
             self._fresh.append(call)
 
@@ -190,7 +198,7 @@ class GrpcSession(Http2Session[CallHead]):
         if call.stream_id not in self._calls:
             return  # reset in the very read that opened it
         method = call.method
-        if method.reply is not None and call.half_closed and call.failure is None:
+        if method.reply is not None and call.half_closed and call.failure is None and len(call.inbox) <= 1:
             self._reply(call, method.reply)
         elif method.service.inline:
             call.routine = method.handler(call)
@@ -212,9 +220,15 @@ class GrpcSession(Http2Session[CallHead]):
     def _reply(self, call: GrpcCall, reply: RpcReply) -> None:
         """Answer a call whose request is all there. What it brought is given back when its stream ends."""
         try:
-            message = reply(call.inbox[0] if call.inbox else None, call)
-            call.drained = self.hold(call, message) or self.send_message(call, message)
-            self._end(call, OK, "")
+            answer = reply(call.inbox.pop() if call.inbox else None, call)
+            if not isinstance(answer, bytes):
+                call.routine = answer
+                self._step(call)
+            elif not call.told and self._connection.send_answer(call.stream_id, ANSWER, answer):
+                del self._calls[call.stream_id]
+            else:
+                call.drained = self.send_message(call, answer)
+                self._end(call, OK, "")
         except Exception as error:  # noqa: BLE001 - task root: one broken call must not touch the others
             self._ended(call, error)
 
@@ -233,8 +247,6 @@ class GrpcSession(Http2Session[CallHead]):
             self._end(call, OK, "")
         except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - task root: one broken call must not touch the others
             self._ended(call, error)
-        else:
-            self._let_go(call)
 
     def _end_unbegun(self, call: GrpcCall) -> None:
         """End a call whose task was cancelled before its first step, and so never came to end it."""
@@ -255,10 +267,6 @@ class GrpcSession(Http2Session[CallHead]):
 
     def _end(self, call: GrpcCall, status: Status, message: str) -> None:
         """A handler has ended, and its call with it."""
-        if call.held is not None and status is OK and self._answer_at_once(call, call.held):
-            self._forget(call)
-            return
-        self._let_go(call)
         if status is OK and not call.drained:  # others have used up the window meanwhile
             call.routine = drained(call)
             self._step(call)
@@ -268,12 +276,6 @@ class GrpcSession(Http2Session[CallHead]):
         else:
             self._loop.call_later(REFUSAL_GRACE, self._answer, call, status, message)
         self._forget(call)
-
-    def _answer_at_once(self, call: GrpcCall, message: bytes) -> bool:
-        """Send a whole answer of one message. False when some of it would have to wait."""
-        is_sent = self._connection.send_answer(call.stream_id, ANSWER, message)
-        self._flush_soon()
-        return is_sent
 
     def _forget(self, call: GrpcCall) -> None:
         del self._calls[call.stream_id]
@@ -329,22 +331,10 @@ class GrpcSession(Http2Session[CallHead]):
         self._connection.consume(stream_id, size)
         self._flush_soon()
 
-    def hold(self, call: GrpcCall, message: bytes) -> bool:
-        if call.has_answered or call.held is not None or call.task is not None or call.told:
-            return False
-        if not self._connection.takes(call.stream_id, PREFIX_BYTES + len(message)):
-            return False
-        call.held = message
-        return True
-
-    def _let_go(self, call: GrpcCall) -> None:
-        """Send what was kept back: the answer goes on, or ends in an error."""
-        message, call.held = call.held, None
-        if message is not None and self._connection.is_sendable(call.stream_id):
-            call.drained = self._send(call, message)
+    def takes(self, stream_id: int, size: int) -> bool:
+        return self._connection.takes(stream_id, size)
 
     def send_message(self, call: GrpcCall, message: bytes) -> bool:
-        self._let_go(call)
         if not self._connection.is_sendable(call.stream_id):
             raise ClientGone("the caller is gone")
         return self._send(call, message)

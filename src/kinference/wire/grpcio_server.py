@@ -153,6 +153,9 @@ class _GrpcioCall:
         self._told.append((name, value))
         self._context.set_trailing_metadata(tuple(self._told))
 
+    def takes(self, message: bytes) -> bool:  # noqa: ARG002 - grpcio does not tell
+        return False
+
     async def rest(self) -> None:
         await self._woken.wait()
         self._woken.clear()

@@ -65,6 +65,10 @@ class Call(Protocol):
         """Add metadata to the answer, before anything of it is sent: visible ASCII, a name in small letters."""
         ...
 
+    def takes(self, message: bytes) -> bool:
+        """Whether this message is sure to go at once, whole, as all of the answer. False where that is not known."""
+        ...
+
     async def rest(self) -> None:
         """Wait until `wake` is called: for what is no part of the call."""
         ...
@@ -79,8 +83,10 @@ class Call(Protocol):
 
 
 RpcHandler: TypeAlias = Callable[[Call], Coroutine[Any, Any, None]]
-RpcReply: TypeAlias = Callable[[bytes | None, Call], bytes]
-"""Answers one message of a call (None: there was none) with one, and waits for nothing."""
+Left: TypeAlias = Coroutine[Any, Any, None]
+"""What is left to do for a call. It has to be awaited."""
+RpcReply: TypeAlias = Callable[[bytes | None, Call], bytes | Left]
+"""Answers the one message of a call (None: there was none) with one, as far as that takes no waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +98,15 @@ class RpcService:
     inline: bool = False
     """Its handlers wait for nothing but their call, so that a carrier may run them without a task of their own."""
     replies: Mapping[str, RpcReply] = field(default_factory=dict)
-    """What some of the methods come to. A carrier may call these instead where the whole request is there already."""
+    """What some of the methods come to where the whole request is there, in one message at most. A carrier may call
+    these instead of the handlers then."""
 
 
 def replying(reply: RpcReply) -> RpcHandler:
     """The handler of a method that is a plain reply."""
 
     async def handle(call: Call) -> None:
-        await call.send(reply(await call.receive(), call))
+        answer = reply(await call.receive(), call)
+        await (call.send(answer) if isinstance(answer, bytes) else answer)
 
     return handle

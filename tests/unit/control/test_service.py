@@ -48,6 +48,9 @@ class Asked:
 
     def cut(self) -> None: ...
 
+    def takes(self, message: bytes) -> bool:
+        return False
+
 
 @pytest.fixture
 def methods(routes: Routes) -> Mapping[str, RpcHandler]:

@@ -36,8 +36,8 @@ class FakeCarrier:
     def needs_bytes(self) -> None:
         self.times_needed += 1
 
-    def hold(self, call: GrpcCall, message: bytes) -> bool:
-        return False
+    def takes(self, stream_id: int, size: int) -> bool:
+        return self.takes_all and size <= 100
 
     def send_message(self, call: GrpcCall, message: bytes) -> bool:
         self.sent.append(message)

@@ -40,6 +40,9 @@ class Asks:
 
     def wake(self) -> None: ...
 
+    def takes(self, message: bytes) -> bool:
+        return False
+
     def cut(self) -> None:
         raise AssertionError
 

@@ -196,11 +196,11 @@ async def test_a_deadline_ends_the_call_for_both(sessions: Any) -> None:
     watched = Watched()
     session = sessions(watched)
     session.receive(session.call(1, ("grpc-timeout", "1m")) + data(1, framed(b"hi")))
+    async with asyncio.timeout(10):
+        while not watched.ended:  # noqa: ASYNC110 - a list tells nobody
+            await asyncio.sleep(0.001)
     await turns()
-    session.sent()
-    await answered(session)
     assert session.status() == "4"
-    await turns()
     assert watched.ended == ["CancelledError"]
 
 
@@ -487,20 +487,6 @@ async def test_what_a_handler_sends_keeps_its_order_whether_it_ends_goes_on_or_f
         assert b"".join(messages) == framed(b"first") + (framed(b"second") if kind == b"more" else b"")
         assert session.fields(sent[0][3])[":status"] == "200"
         assert session.fields(sent[-1][3])["grpc-status"] == status
-
-
-async def test_a_held_answer_waits_where_others_have_used_up_the_window() -> None:
-    async def first(call: Call) -> None:
-        await call.receive()
-        await call.send(b"x" * 40_000)
-        session.session._connection._outbox.window = 10  # as if another call had sent in between
-
-    session = Session(first, inline=True, limits=GrpcLimits())
-    session.receive(frames.settings({4: 100_000, 5: 100_000}) + session.call(1) + data(1, framed(b""), end=True))
-    assert 1 not in {flags & 1 for kind, flags, _, _ in session.sent() if kind == 1}
-    session.receive(frames.window_update(0, 100_000))
-    assert session.status() == "0"
-    assert session.host.idle.is_set()
 
 
 @pytest.mark.parametrize("how", ["reset", "lost"])

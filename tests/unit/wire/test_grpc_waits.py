@@ -51,6 +51,9 @@ class ToldCall:
     def wake(self) -> None: ...
     def cut(self) -> None: ...
 
+    def takes(self, message: bytes) -> bool:
+        return False
+
 
 def step(routine: Coroutine[Any, Any, Any]) -> object:
     """What it comes to in one step; "waits" where it does not."""

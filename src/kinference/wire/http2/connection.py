@@ -34,7 +34,7 @@ from kinference.wire.http2.headers import TABLE_BYTES_MAX
 from kinference.wire.http2.heads import Heads
 from kinference.wire.http2.intake import Intake
 from kinference.wire.http2.outbox import Outbox
-from kinference.wire.http2.reader import FrameReader, OnFrame
+from kinference.wire.http2.reader import Callbacks, FrameReader, OnFrame
 from kinference.wire.http2.requests import Request
 from kinference.wire.http2.settings import PeerSettings, Setting, merged
 from kinference.wire.http2.streams import (
@@ -81,7 +81,8 @@ class Http2Connection(Generic[Head]):
         self._block_prefix = b""
         self.is_closed = False
         self._events: list[Event[Head]] = []
-        self._reader = FrameReader(limits, self._guard, self._on_frame(), self._on_block, self._break)
+        callbacks = Callbacks(self._on_block, self._on_whole, self._break)
+        self._reader = FrameReader(limits, self._guard, self._on_frame(), callbacks)
         self._greet()
 
     # --- reading ---------------------------------------------------------------------------------
@@ -150,13 +151,35 @@ class Http2Connection(Generic[Head]):
             self._heads.skip(block)
             check(FrameType.HEADERS, stream_id, self._known(stream_id))
 
-    def _open(self, stream_id: int, block: bytes, ended: bool) -> None:
+    def _on_whole(self, stream_id: int, block: bytes, data: bytes) -> bool:
+        """A request in two frames, the usual case. False where the second needs a look of its own."""
+        size = len(data)
+        if stream_id <= self._streams.last_id or not stream_id & 1 or not self._intake.has_room(size):
+            self._on_block(stream_id, block, ended=False)
+            return False
         stream = Stream(stream_id, self._peer.window, self._limits.stream_window)
-        self._streams.open(stream)
+        head = self._opened(stream, block)
+        if stream.body_left is not None:
+            self._events.append(RequestReceived(stream_id, head, ended=False))
+            return False
+        self._intake.count(size, stream)
+        stream.state = HALF_CLOSED_REMOTE
+        self._events.append(RequestReceived(stream_id, head, True, data))
+        return True
+
+    def _opened(self, stream: Stream, block: bytes) -> Head:
+        """Begin a stream. Returns what its request is."""
+        streams = self._streams
+        streams.open(stream)
         head, stream.body_left = self._heads.request(block)
-        if len(self._streams.live) > self._limits.streams_max:
+        if len(streams.live) > self._limits.streams_max:
             self._guard.charge(Nuisance.RESET, self._now)
             raise StreamFault(ErrorCode.REFUSED_STREAM, "too many streams at once")
+        return head
+
+    def _open(self, stream_id: int, block: bytes, ended: bool) -> None:
+        stream = Stream(stream_id, self._peer.window, self._limits.stream_window)
+        head = self._opened(stream, block)
         if ended:
             if stream.body_left:
                 raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a body of another length than declared")
@@ -311,7 +334,12 @@ class Http2Connection(Generic[Head]):
     def takes(self, stream_id: int, size: int) -> bool:
         """Whether so many bytes of an answer can go at once, and its end with them."""
         stream = self._streams.live.get(stream_id)
-        return stream is not None and stream.state is HALF_CLOSED_REMOTE and self._outbox.takes(stream, size)
+        return (
+            stream is not None
+            and stream.state is HALF_CLOSED_REMOTE
+            and not self._block_prefix
+            and self._outbox.takes(stream, size)
+        )
 
     def send_answer(self, stream_id: int, answer: WholeAnswer, data: bytes) -> bool:
         """Send an answer whole, where the peer has sent all and nothing is in the way. False: nothing was sent."""
@@ -335,13 +363,13 @@ class Http2Connection(Generic[Head]):
 
     def _finish(self, stream: Stream) -> None:
         """We have sent all."""
-        stream_id = stream.id
         self._streams.advance(stream, WE_END)
         if stream.state is ENDED:
-            self._intake.forget(stream)
+            if stream.untaken:
+                self._intake.forget(stream)
             self._guard.request_done()
         else:
-            self._outbox.write(frames.rst_stream(stream_id, ErrorCode.NO_ERROR))
+            self._outbox.write(frames.rst_stream(stream.id, ErrorCode.NO_ERROR))
             self._drop(stream, Step.WE_RESET)
 
     def _headers_frame(self, flags: int, stream_id: int, block: bytes) -> bytes:

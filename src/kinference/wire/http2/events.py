@@ -16,6 +16,9 @@ class RequestReceived(msgspec.Struct, Generic[Head], frozen=True, gc=False):
     stream_id: int
     head: Head
     ended: bool
+    """The peer has sent all, and cleanly."""
+    data: bytes = b""
+    """The whole body of one that has ended, where it came right behind the head."""
 
 
 class DataReceived(msgspec.Struct, frozen=True, gc=False):

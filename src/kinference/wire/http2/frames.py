@@ -14,6 +14,7 @@ STREAM_ID_MAX = 2**31 - 1
 
 END_STREAM = ACK = 0x1
 END_HEADERS = 0x4
+LAST_BLOCK = END_HEADERS | END_STREAM
 PADDED = 0x8
 PRIORITY_FIELDS = 0x20
 PRIORITY_BYTES = 5
@@ -37,7 +38,7 @@ class FrameType(IntEnum):
     CONTINUATION = 9
 
 
-_DATA, _HEADERS = int(FrameType.DATA), int(FrameType.HEADERS)
+_HEADERS = int(FrameType.HEADERS)
 
 
 class ErrorCode(IntEnum):
@@ -98,7 +99,9 @@ class WholeAnswer:
     Its DATA begins with a prefix that says how long the rest is; `prefix` is how `struct` spells that.
     """
 
-    __slots__ = ("_before", "_behind", "_head", "_head_mark", "_trailers", "_trailers_mark", "prefix_bytes")
+    __slots__ = (
+        "_before", "_behind", "_head", "_head_mark", "_trailers", "_trailers_mark", "framing_bytes", "prefix_bytes",
+    )  # fmt: skip
 
     def __init__(self, head: bytes, trailers: bytes, prefix: str) -> None:
         self._head, self._head_mark = head, len(head) << 8 | _HEADERS
@@ -106,13 +109,17 @@ class WholeAnswer:
         self._before = Struct(f">IBI{len(head)}sIBI{prefix}").pack
         self._behind = Struct(f">IBI{len(trailers)}s").pack
         self.prefix_bytes = calcsize(f">{prefix}")
+        self.framing_bytes = 3 * HEADER_BYTES + len(head) + len(trailers)
+        """Of all that is no DATA."""
 
-    def around(self, stream_id: int, size: int) -> tuple[bytes, bytes]:
-        """What goes before so many bytes, and what ends the answer behind them."""
-        marked = self.prefix_bytes + size << 8 | _DATA
+    def around(self, stream_id: int, data: bytes) -> tuple[bytes, bytes, bytes]:
+        """The answer: what goes before these bytes, they themselves, and what ends it."""
+        length = len(data)
+        mark = length + self.prefix_bytes << 8  # DATA is 0
         return (
-            self._before(self._head_mark, END_HEADERS, stream_id, self._head, marked, 0, stream_id, size),
-            self._behind(self._trailers_mark, END_HEADERS | END_STREAM, stream_id, self._trailers),
+            self._before(self._head_mark, END_HEADERS, stream_id, self._head, mark, 0, stream_id, length),
+            data,
+            self._behind(self._trailers_mark, LAST_BLOCK, stream_id, self._trailers),
         )
 
 

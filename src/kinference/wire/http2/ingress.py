@@ -83,6 +83,8 @@ class Http2Ingress(Http2Session[HttpHead]):
             self._refuse(stream_id, head.refusal)
             return
         exchange = Http2Exchange(self, stream_id, head, self._site.clock.now())
+        if event.data:
+            exchange.receive(event.data)
         if event.ended:
             exchange.end_body()
         self._open[stream_id] = _Open(exchange, self._site.begin(exchange))

@@ -19,6 +19,7 @@ class Intake:
     def __init__(self, limits: Http2Limits, write: Callable[[bytes], None]) -> None:
         self._limits, self._write = limits, write
         self.window = limits.connection_window
+        self._stream_window, self._untaken_max = limits.stream_window, limits.untaken_bytes_max
         self._open_from = limits.connection_window / 2
         self.owed = 0
         """Bytes that arrived and for which the connection's window has not been opened again."""
@@ -28,6 +29,25 @@ class Intake:
         self._is_closed = False
         self.is_withholding = False
         """Whether the connection's window would have been opened, and was not for want of room."""
+
+    def has_room(self, size: int) -> bool:
+        """Whether so much may arrive for a new stream, and nothing has to be done about it but to count it."""
+        account = self._account
+        return (
+            self.owed + size < self._open_from
+            and size <= self.window
+            and size <= self._stream_window
+            and self.untaken + size <= self._untaken_max
+            and account.held + size <= account.refuse_above
+        )
+
+    def count(self, size: int, stream: Stream) -> None:
+        """So much arrived, for which there was room."""
+        self.window -= size
+        self.owed += size
+        self.untaken += size
+        self._account.held += size
+        stream.untaken = size
 
     def arrived(self, size: int, stream: Stream | None = None) -> None:
         """DATA arrived; for a stream that takes it, or for none."""
@@ -49,7 +69,7 @@ class Intake:
         account.held += size
         if stream.receive_window < 0:
             raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the stream's window")
-        if self.untaken > self._limits.untaken_bytes_max:
+        if self.untaken > self._untaken_max:
             raise StreamFault(ErrorCode.ENHANCE_YOUR_CALM, "more DATA than all handlers of the connection take")
         if account.held > account.refuse_above and account.refuses(self.untaken):
             raise StreamFault(ErrorCode.ENHANCE_YOUR_CALM, "more DATA than all handlers of all connections take")
@@ -64,7 +84,9 @@ class Intake:
     def taken(self, stream: Stream, size: int) -> None:
         """Its handler took so much: the peer may send as much again."""
         stream.untaken -= size
-        self._give_back(size)
+        if not self._is_closed:
+            self.untaken -= size
+            self._account.give_back(size)
         stream.owed += size
         if stream.owed >= self._limits.credit_bytes and stream.state is not HALF_CLOSED_REMOTE:
             self._write(window_update(stream.id, stream.owed))
@@ -73,17 +95,15 @@ class Intake:
 
     def forget(self, stream: Stream) -> None:
         """A stream has ended; nobody will take what it brought."""
-        if stream.untaken:
-            self._give_back(stream.untaken)
+        size = stream.untaken
+        if size and not self._is_closed:
+            self.untaken -= size
+            self._account.give_back(size)
 
     def close(self) -> None:
         """The connection is lost, and with it what it brought."""
         if not self._is_closed:
             self._account.connections -= 1
-            self._give_back(self.untaken)
+            self._account.give_back(self.untaken)
+            self.untaken = 0
             self._is_closed = True
-
-    def _give_back(self, size: int) -> None:
-        if size and not self._is_closed:
-            self.untaken -= size
-            self._account.give_back(size)

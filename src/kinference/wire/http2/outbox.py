@@ -71,15 +71,13 @@ class Outbox:
 
     def send_whole(self, stream: Stream, answer: WholeAnswer, data: bytes) -> bool:
         """Send an answer from its head to its end, or nothing of it: False where the DATA would have to wait."""
-        length = len(data)
-        size = answer.prefix_bytes + length
+        size = answer.prefix_bytes + len(data)
         if not self.takes(stream, size):
             return False
         self.window -= size
         stream.send_window -= size
-        before, behind = answer.around(stream.id, length)
-        self._output += (before, data, behind)
-        self._size += len(before) + length + len(behind)
+        self._output += answer.around(stream.id, data)
+        self._size += answer.framing_bytes + size
         return True
 
     def turn(self) -> Iterator[Stream]:

@@ -136,8 +136,9 @@ class Streams:
         """One step of a stream's life. A step that leads out of it takes the stream from the live ones."""
         stream.state = state = NEXT[stream.state, event]
         if state >= ENDED:
-            del self.live[stream.id]
-            self.remember(stream.id, state)
+            stream_id = stream.id
+            del self.live[stream_id]
+            self.remember(stream_id, state)
 
     def remember(self, stream_id: int, state: State) -> None:
         """How a stream came to its end."""

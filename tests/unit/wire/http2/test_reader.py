@@ -17,7 +17,7 @@ from kinference.wire.http2.frames import (
     settings,
 )
 from kinference.wire.http2.guard import Guard, Http2Limits, Nuisance, Rate
-from kinference.wire.http2.reader import FrameReader, OnFrame
+from kinference.wire.http2.reader import Callbacks, FrameReader, OnFrame
 
 GREETING = PREFACE + settings({})
 LIMITS = Http2Limits(frame_bytes_max=16_384, header_block_bytes_max=100)
@@ -30,7 +30,8 @@ class Noted:
         self.told: list[tuple[object, ...]] = []
         plain = [kind for kind in FrameType if kind not in {FrameType.HEADERS, FrameType.CONTINUATION}]
         on_frame: dict[FrameType, OnFrame] = {kind: self._teller(kind) for kind in plain}
-        self.reader = FrameReader(limits, Guard(limits.rates, 0.0), on_frame, self._on_block, self._on_fault)
+        callbacks = Callbacks(self._on_block, self._on_whole, self._on_fault)
+        self.reader = FrameReader(limits, Guard(limits.rates, 0.0), on_frame, callbacks)
         self.feed(greeting)
         self.told.clear()
 
@@ -45,12 +46,72 @@ class Noted:
     def _on_block(self, stream_id: int, block: bytes, ended: bool) -> None:
         self.told.append(("block", stream_id, block, ended))
 
+    def _on_whole(self, stream_id: int, block: bytes, data: bytes) -> bool:
+        """Takes the DATA with the block, but for that of stream 7, which is told by itself; 11 is refused as a whole."""
+        if stream_id == 11:
+            raise StreamFault(ErrorCode.REFUSED_STREAM, "stream 11")
+        if stream_id == 7:
+            self._on_block(stream_id, block, ended=False)
+            return False
+        self.told.append(("whole", stream_id, block, data))
+        return True
+
     def _on_fault(self, stream_id: int, code: ErrorCode) -> None:
         self.told.append(("fault", stream_id, code))
 
     def feed(self, data: bytes, size: int = 1 << 20) -> None:
         for at in range(0, len(data), size):
             self.reader.feed(data[at : at + size], 0.0)
+
+
+def request(stream_id: int, block: bytes = b"block", flags: int = END_HEADERS) -> bytes:
+    return frame(FrameType.HEADERS, flags, stream_id, block)
+
+
+def body(stream_id: int, flags: int = END_STREAM, payload: bytes = b"data") -> bytes:
+    return frame(FrameType.DATA, flags, stream_id, payload)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (
+            request(1) + body(1) + request(3) + body(3, payload=b""),
+            [("whole", 1, b"block", b"data"), ("whole", 3, b"block", b"")],
+        ),
+        (request(7) + body(7), [("block", 7, b"block", False), (FrameType.DATA, END_STREAM, 7, b"data")]),
+        (request(1) + body(3), [("block", 1, b"block", False), (FrameType.DATA, END_STREAM, 3, b"data")]),
+        (request(1) + body(1, 0), [("block", 1, b"block", False), (FrameType.DATA, 0, 1, b"data")]),
+        (
+            request(1) + body(1, END_STREAM | PADDED, b"\1d\0"),
+            [("block", 1, b"block", False), (FrameType.DATA, END_STREAM | PADDED, 1, b"\1d\0")],
+        ),
+        (
+            request(1, flags=END_HEADERS | END_STREAM) + body(1),
+            [("block", 1, b"block", True), (FrameType.DATA, END_STREAM, 1, b"data")],
+        ),
+        (
+            request(1) + frame(FrameType.RST_STREAM, 1, 1, bytes(4)),
+            [("block", 1, b"block", False), (FrameType.RST_STREAM, 1, 1, bytes(4))],
+        ),
+        (
+            request(11) + body(11),
+            [("fault", 11, ErrorCode.REFUSED_STREAM), (FrameType.DATA, END_STREAM, 11, b"data")],
+        ),
+    ],
+)
+def test_a_request_is_told_with_the_frame_that_ends_it_where_that_is_right_behind(
+    data: bytes, told: list[tuple[object, ...]]
+) -> None:
+    noted = Noted()
+    noted.feed(data)
+    assert noted.told == told
+
+
+def test_a_request_cut_within_its_second_frame_is_told_in_two_steps() -> None:
+    noted = Noted()
+    noted.feed(request(1) + body(1), len(request(1) + body(1)) - 1)
+    assert noted.told == [("block", 1, b"block", False), (FrameType.DATA, END_STREAM, 1, b"data")]
 
 
 def failing(data: bytes, limits: Http2Limits = LIMITS, greeting: bytes = GREETING) -> ErrorCode:
