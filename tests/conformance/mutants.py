@@ -29,7 +29,7 @@ from kinference.wire.access import Access, Caller, Fields, Token, Unauthenticate
 from kinference.wire.grpc_health import Health
 from kinference.wire.pieces import Pieces
 from kinference.wire.proto import picker_pb2 as pb
-from kinference.wire.rpc import Call, RpcError, Status
+from kinference.wire.rpc import Call, Left, RpcError, Status
 from tests.conformance.serving import GENEROUS, ROOMY, Setup
 
 Apply: TypeAlias = Callable[[MonkeyPatch], None]
@@ -156,10 +156,14 @@ def takes_one_push_at_a_time(patch: MonkeyPatch) -> None:
 def picks_when_no_push_is_under_way(patch: MonkeyPatch) -> None:
     right = PickerMethods.pick
 
-    async def pick(self: PickerMethods, call: Call) -> None:
+    async def late(self: PickerMethods, message: bytes | None, call: Call) -> None:
         while any(body.state is bodies.State.OPEN for body in self._desk._bodies._live.values()):  # noqa: ASYNC110 - a fault
             await asyncio.sleep(0.01)
-        await right(self, call)
+        answer = right(self, message, call)
+        await (call.send(answer) if isinstance(answer, bytes) else answer)
+
+    def pick(self: PickerMethods, message: bytes | None, call: Call) -> Left:
+        return late(self, message, call)
 
     patch.setattr(PickerMethods, "pick", pick)
 

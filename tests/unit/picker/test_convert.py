@@ -62,6 +62,35 @@ def test_unknown_fields_are_skipped_and_the_last_of_a_repeated_field_wins() -> N
     assert convert.decode(pb.BodyChunk, b"\x0a\x01a\x12\x03xyz\x0a\x01b").chunk == b"b"
 
 
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 16_383, 16_384, 2**21 - 1, 2**21, 2**21 + 1])
+def test_a_chunk_is_what_the_message_says(size: int) -> None:
+    piece = b"x" * size
+    message = pb.BodyChunk(chunk=piece).SerializeToString()
+    assert convert.chunk(message) == piece
+    if piece:
+        assert convert.body_chunk(piece) == message
+
+
+@pytest.mark.parametrize(
+    ("message", "carried"),
+    [
+        (b"\x0a\x83\x00abc", b"abc"),  # a length spelled longer than it need be
+        (b"\x0a\x03abc\x12\x01x", b"abc"),  # a field of another version behind
+        (b"\x12\x01x\x0a\x03abc", b"abc"),
+        (b"\x0a\x03abc\x0a\x03def", b"def"),
+        (b"\x0a\x00", b""),
+    ],
+)
+def test_a_chunk_in_another_spelling_is_read_all_the_same(message: bytes, carried: bytes) -> None:
+    assert convert.chunk(message) == carried
+
+
+@pytest.mark.parametrize("message", [b"\x0a", b"\x0a\x04abc", b"\x0a\x02abc", b"\x0a\xff\xff\xff\xff\x7fabc"])
+def test_what_is_no_chunk_is_an_invalid_argument(message: bytes) -> None:
+    with pytest.raises(InvalidArgument, match="BodyChunk"):
+        convert.chunk(message)
+
+
 def test_a_declared_length_is_optional() -> None:
     assert convert.declared_length([("other", "5")]) is None
 

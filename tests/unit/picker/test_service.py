@@ -41,7 +41,7 @@ class ScriptedCall:
         self.sent: list[bytes] = []
         self.told: dict[str, str] = {}
         self.before_send: Callable[[], None] = lambda: None
-        self.is_cut = False
+        self.is_cut = self.takes_all = False
         self.sending, self.woken = asyncio.Event(), asyncio.Event()
         self.writable = asyncio.Event()
         self.writable.set()
@@ -60,7 +60,7 @@ class ScriptedCall:
         return None
 
     def takes(self, message: bytes) -> bool:
-        return False
+        return self.takes_all
 
     async def send(self, message: bytes) -> None:
         self.before_send()
@@ -133,6 +133,42 @@ async def test_a_whole_flow(desk: Desk) -> None:
     abort = pb.AbortRequest(response_id=picked.response_id)
     assert not pb.AbortResponse.FromString(await ask(desk, "Abort", abort)).released
     assert desk.is_idle
+
+
+def at_once(desk: Desk, method: str, message: bytes | None, metadata: Sequence[tuple[str, str]] = ()) -> bytes:
+    """The answer of a call whose request is all there, and whose peer takes all."""
+    call = ScriptedCall(metadata=metadata)
+    call.takes_all = True
+    answer = picker_service(desk).replies[method](message, call)
+    assert isinstance(answer, bytes)
+    assert call.sent == []
+    return answer
+
+
+def test_a_flow_of_calls_that_are_all_there_waits_for_nothing(desk: Desk) -> None:
+    pushed = pb.PushBodyResponse.FromString(at_once(desk, "PushBody", CHUNKS[0]))
+    assert pushed.total_bytes == 500
+    request = pb.PickRequest(body_stream_id=pushed.stream_id, tenant="acme")
+    empty = pb.PushBodyResponse.FromString(at_once(desk, "PushBody", None))
+    assert empty.total_bytes == 0
+    with pytest.raises(RpcError, match="declared"):
+        at_once(desk, "PushBody", CHUNKS[0], [("kinference-declared-length", "499")])
+    assert desk.buffered_bytes == 500
+    refused = pb.PickResponse.FromString(at_once(desk, "Pick", request.SerializeToString()))
+    assert refused.outcome != pb.PickResponse.OK, "half a body is no request"
+    chat = json.dumps({"model": "llama", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    pushed = pb.PushBodyResponse.FromString(at_once(desk, "PushBody", pb.BodyChunk(chunk=chat).SerializeToString()))
+    request.body_stream_id = pushed.stream_id
+    picked = pb.PickResponse.FromString(at_once(desk, "Pick", request.SerializeToString()))
+    assert picked.outcome == pb.PickResponse.OK
+    pull = pb.PullBodyRequest(response_id=picked.response_id).SerializeToString()
+    assert pb.BodyChunk.FromString(at_once(desk, "PullBody", pull)).chunk == chat
+    assert desk.buffered_bytes == 0
+    with pytest.raises(RpcError, match="no body waits"):
+        at_once(desk, "PullBody", pull)
+    desk.drain()
+    with pytest.raises(RpcError, match="shutting down"):
+        at_once(desk, "PushBody", CHUNKS[0])
 
 
 async def test_a_body_is_pickable_while_its_reply_is_being_written(desk: Desk) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -456,6 +456,45 @@ async def test_a_reply_is_asked_where_the_whole_request_is_there() -> None:
     session.receive(data(7, b"", end=True))
     assert session.status() == "0"
     assert len(answered) == 3, "the handler has answered one whose end came late"
+    assert session.host.idle.is_set()
+
+
+async def test_a_request_of_more_than_a_message_is_for_the_handler_and_not_the_reply() -> None:
+    answered: list[bytes | None] = []
+    session = replying_session(answered)
+    session.receive(session.call(1) + data(1, framed(b"one") + framed(b"two"), end=True))
+    assert [payload for kind, _, _, payload in session.sent() if kind == 0] == [framed(b"one"), framed(b"two")]
+    session.receive(session.call(3) + data(3, framed(b"cut")[:-1], end=True))
+    assert session.status() == "3"
+    assert answered == []
+
+
+async def test_what_a_reply_leaves_to_do_is_done_as_a_handler_is() -> None:
+    async def later(call: Call) -> None:
+        await call.rest()
+        assert call.takes(b"x" * 60_000)
+        assert not call.takes(b"x" * 70_000), "more than the window"
+        await call.send(b"late")
+
+    async def never(_call: Call) -> None:
+        raise RpcError(Status.ABORTED, "no")
+
+    waiting: list[Call] = []
+
+    def reply(message: bytes | None, call: Call) -> Coroutine[Any, Any, None]:
+        waiting.append(call)
+        return later(call) if message == b"later" else never(call)
+
+    session = Session(echo, inline=True, limits=GrpcLimits())
+    session.session._host.methods = {"/s/m": replace(session.host.methods["/s/m"], reply=reply)}
+    session.receive(frames.settings({5: 100_000}) + session.call(1) + data(1, framed(b"later"), end=True))
+    assert [kind for kind, _, _, _ in session.sent()] == [4]
+    assert not session.host.idle.is_set()
+    waiting[0].wake()
+    await turns()
+    assert session.status() == "0"
+    session.receive(session.call(3) + data(3, framed(b"never"), end=True))
+    assert session.status() == "10"
     assert session.host.idle.is_set()
 
 

@@ -55,6 +55,43 @@ def test_a_request_with_a_body_is_told_piece_by_piece() -> None:
     ]
 
 
+@pytest.mark.parametrize("body", [b"", b"all of it"])
+def test_a_request_whose_last_frame_is_right_behind_it_is_told_in_one(body: bytes) -> None:
+    talk = Talk()
+    (request,) = talk.feed(talk.request(1) + data(1, body, end=True))
+    assert isinstance(request, RequestReceived)
+    assert (request.stream_id, request.head.path, request.ended, request.data) == (1, b"/s/m", True, body)
+    assert talk.feed(data(1, b"late")) == [StreamReset(1, ErrorCode.STREAM_CLOSED, by_peer=False)]
+
+
+@pytest.mark.parametrize(("length", "is_fine"), [(3, True), (2, False), (4, False)])
+def test_a_declared_length_is_held_against_a_body_right_behind(length: int, is_fine: bool) -> None:
+    talk = Talk()
+    events = talk.feed(talk.request(1, ("content-length", str(length))) + data(1, b"abc", end=True))
+    last = DataReceived(1, b"abc", ended=True) if is_fine else StreamReset(1, ErrorCode.PROTOCOL_ERROR, by_peer=False)
+    assert events[1:] == [last]
+
+
+def test_a_body_right_behind_is_counted_until_its_stream_ends_and_refused_over_the_limit() -> None:
+    talk = Talk(replace(Http2Limits(), stream_window=100, untaken_bytes_max=150))
+    talk.feed(talk.request(1) + data(1, bytes(100), end=True))
+    assert talk.connection._intake.untaken == 100
+    (_, too_much) = talk.feed(talk.request(3) + data(3, bytes(60), end=True))
+    assert too_much == StreamReset(3, ErrorCode.ENHANCE_YOUR_CALM, by_peer=False)
+    (_, too_long) = talk.feed(talk.request(5) + data(5, bytes(101), end=True))
+    assert too_long == StreamReset(5, ErrorCode.FLOW_CONTROL_ERROR, by_peer=False)
+    talk.connection.send_trailers(1, OK)
+    assert talk.connection._intake.untaken == 0
+
+
+def test_a_request_that_is_malformed_is_reset_and_its_body_ignored() -> None:
+    talk = Talk()
+    events = talk.feed(talk.request(1, ("Upper", "1")) + data(1, b"abc", end=True))
+    assert events == [StreamReset(1, ErrorCode.PROTOCOL_ERROR, by_peer=False)]
+    assert talk.connection._intake.untaken == 0
+    assert faults(talk.sent()) == [("stream", 1, ErrorCode.PROTOCOL_ERROR)]
+
+
 def test_the_same_block_means_the_same_until_the_table_changes() -> None:
     talk = Talk()
     talk.feed(talk.request(1, ("x-a", "1")))

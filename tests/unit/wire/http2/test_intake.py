@@ -27,6 +27,21 @@ def test_the_connections_window_opens_as_bytes_arrive() -> None:
     assert intake.window == 200
 
 
+def test_there_is_room_for_what_would_be_no_fault_and_open_no_window() -> None:
+    intake, written, stream = opened()
+    assert [intake.has_room(size) for size in (0, 99, 100)] == [True, True, False], "the window is opened at 100"
+    wide = Intake(replace(LIMITS, connection_window=1000), written.append)
+    assert [wide.has_room(size) for size in (100, 101)] == [True, False], "the stream's window"
+    wide.count(60, stream)
+    assert (wide.window, wide.owed, wide.untaken, stream.untaken) == (940, 60, 60, 60)
+    assert [wide.has_room(size) for size in (90, 91)] == [True, False], "what a connection may hold"
+    wide.forget(stream)
+    assert wide.untaken == 0
+    shared = Untaken(100)
+    both = Intake(replace(LIMITS, account=shared), written.append)
+    assert [both.has_room(size) for size in (50, 51)] == [True, False], "what all may hold"
+
+
 def test_a_streams_window_opens_in_steps_as_bytes_are_taken() -> None:
     intake, written, stream = opened()
     intake.arrived(100, stream)
