@@ -25,6 +25,7 @@ from kinference.ports import (
     PickArguments,
     PickResult,
     ProviderTarget,
+    PushedBody,
 )
 from kinference.vocabulary import AbortReason, Loss, QosClass
 from kinference.wire.access import Denied, Unauthenticated
@@ -184,6 +185,10 @@ def abort_arguments(message: bytes | None) -> tuple[ResponseId, AbortReason, str
 
 
 # --- what we answer -----------------------------------------------------------------------------
+
+
+def push_response(pushed: PushedBody) -> bytes:
+    return pb.PushBodyResponse(stream_id=pushed.stream_id, total_bytes=pushed.total_bytes).SerializeToString()
 
 
 def pick_response(result: PickResult) -> bytes:

@@ -95,6 +95,19 @@ class Desk:
         """The push's stream ended; what was not committed goes."""
         self._bodies.discard(stream_id)
 
+    def push(self, declared: int | None, chunk: bytes | None) -> PushedBody:
+        """A push that came whole, in one chunk or none: there is no stream whose end could take it away."""
+        bodies = self._bodies
+        stream_id = bodies.open(declared)
+        try:
+            if chunk is not None:
+                bodies.append(stream_id, chunk)
+            size = bodies.finish(stream_id, self._clock.now())
+            bodies.commit(stream_id)
+        finally:
+            bodies.discard(stream_id)
+        return PushedBody(stream_id, size)
+
     # --- bodies that their caller holds ----------------------------------------------------------
 
     def make_room(self, size: int) -> None:
@@ -244,6 +257,10 @@ class Desk:
     def piece_sent(self, ticket: Ticket) -> None:
         """The reader took it."""
         self._tickets.piece_sent(ticket, self._clock.now())
+
+    def all_sent(self, ticket: Ticket) -> None:
+        """The reader took at once what was left, and with that the pull has ended."""
+        self._tickets.all_sent(ticket, self._clock.now())
 
     def end_pull(self, ticket: Ticket) -> None:
         """The pull's stream ended, however it ended."""

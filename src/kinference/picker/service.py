@@ -49,34 +49,24 @@ class PickerMethods:
 
     async def push_body(self, call: Call) -> None:
         """Takes a body in. It is committed only once the reply is written: a reset may look like a clean end."""
-        stream_id = self._opened(call)
+        stream_id = self._desk.open(self._declared(call))
         try:
             await self._receive(call, stream_id)
-            await call.send(self._finished(stream_id))
+            await call.send(convert.push_response(self._desk.finish(stream_id)))
             self._desk.commit(stream_id)
         finally:
             self._desk.discard(stream_id)
 
     def push_whole_body(self, message: bytes | None, call: Call) -> bytes:
         """The same where the push is all there, and was not reset: nothing is left that could break it off."""
-        stream_id = self._opened(call)
-        try:
-            if message is not None:
-                self._desk.append(stream_id, convert.chunk(message))
-            reply = self._finished(stream_id)
-            self._desk.commit(stream_id)
-        finally:
-            self._desk.discard(stream_id)
-        return reply
+        declared = self._declared(call)
+        return convert.push_response(self._desk.push(declared, None if message is None else convert.chunk(message)))
 
-    def _opened(self, call: Call) -> StreamId:
+    def _declared(self, call: Call) -> int | None:
+        """The length of a push that may begin."""
         if self._desk.is_draining:
             raise Draining("the server is shutting down: push to another instance")
-        return self._desk.open(convert.declared_length(call.metadata))
-
-    def _finished(self, stream_id: StreamId) -> bytes:
-        pushed = self._desk.finish(stream_id)
-        return pb.PushBodyResponse(stream_id=pushed.stream_id, total_bytes=pushed.total_bytes).SerializeToString()
+        return convert.declared_length(call.metadata)
 
     async def _receive(self, call: Call, stream_id: StreamId) -> None:
         """Take in all chunks. The clock runs only while we are willing to read."""
@@ -120,8 +110,7 @@ class PickerMethods:
         if len(ticket.pieces) == 1:
             whole = convert.body_chunk(ticket.pieces[0])
             if call.takes(whole):
-                self._desk.piece_sent(ticket)
-                self._desk.end_pull(ticket)
+                self._desk.all_sent(ticket)
                 return whole
         return self._pull(call, ticket)
 

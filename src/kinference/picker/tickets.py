@@ -173,6 +173,12 @@ class Tickets:
         self._account.release(len(sent))
         self._stalled.start(ticket.response_id, now)
 
+    def all_sent(self, ticket: Ticket, now: Seconds) -> None:
+        """What was left of a pull that goes on was taken at once: it is complete."""
+        self._release(ticket)
+        if ticket.live:
+            self.dispatch(ticket, now)
+
     def end_pull(self, ticket: Ticket, now: Seconds) -> None:
         """The pull is over: complete, which dispatches the ticket, or broken off."""
         if ticket.state is not PULLING:

@@ -44,6 +44,17 @@ def push(desk: Desk, body: bytes = CHAT) -> StreamId:
     return stream_id
 
 
+def test_a_push_that_came_whole_is_stored_and_a_refused_one_leaves_nothing(desk: Desk) -> None:
+    pushed = desk.push(3, b"abc")
+    desk.discard(pushed.stream_id)
+    assert (pushed.total_bytes, desk.buffered_bytes) == (3, 3), "the end of its stream takes nothing away"
+    for declared, chunk in ((2, b"abc"), (4, b"abc"), (1, None)):
+        with pytest.raises(InvalidArgument):
+            desk.push(declared, chunk)
+    assert desk.push(None, None).total_bytes == 0
+    assert desk.buffered_bytes == 3
+
+
 def pick(desk: Desk, body: bytes = CHAT, tenant: str = "acme", *, remote: bool = False) -> PickResult:
     return ask(desk, PickArguments(push(desk, body), tenant, "req-1"), remote=remote)
 

@@ -55,6 +55,24 @@ def test_a_pull_hands_over_the_pieces_in_order_and_releases_them_as_they_go() ->
     assert (rack.account.held, rack.tickets.pulls) == (0, 0)
 
 
+def test_a_pull_whose_pieces_are_all_sent_is_complete() -> None:
+    rack = Rack()
+    ticket = rack.claim(rack.open(b"ab", b"c"), 1.0)
+    rack.tickets.all_sent(ticket, 2.0)
+    assert (rack.account.held, rack.tickets.pulls) == (0, 0)
+    assert ticket.dispatched
+    assert rack.tickets.deadline() == 102.0
+    assert rack.tickets.next_piece(ticket) is None
+
+
+def test_a_pull_that_outlived_its_ticket_is_all_sent_and_leaves_nothing() -> None:
+    rack = Rack()
+    ticket = rack.claim(rack.open(b"ab"))
+    rack.tickets.close(ticket)
+    rack.tickets.all_sent(ticket, 2.0)
+    assert (rack.account.held, rack.tickets.pulls, rack.tickets.deadline()) == (0, 0, None)
+
+
 def test_ids_are_not_zero_and_not_shared() -> None:
     rack = Rack()
     ids = {rack.open(b"x").response_id for _ in range(200)}
