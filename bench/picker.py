@@ -51,7 +51,7 @@ from kinference.wire.http2 import frames
 from kinference.wire.http2.outbox import Outbox
 from kinference.wire.http2.streams import Stream
 from kinference.wire.proto import picker_pb2 as pb
-from kinference.wire.rpc import Call, RpcService, replying
+from kinference.wire.rpc import Call, Left, RpcReply, RpcService, replying
 
 SERVICE = "kinference.v1.Picker"
 METHODS = ("PushBody", "Pick", "PullBody", "ReportFirstToken", "ReportFinalToken")
@@ -93,28 +93,39 @@ class Carried:
         self.count = 0
 
     def service(self) -> RpcService:
-        replies = {METHODS[3]: self.first, METHODS[4]: self.final}
-        handlers = (self.push, self.pick, self.pull, *map(replying, replies.values()))
-        return RpcService(SERVICE, dict(zip(METHODS, handlers, strict=True)), inline=True, replies=replies)
+        whole: RpcReply = self.whole_push
+        replies = dict(zip(METHODS, (whole, self.pick, self.pull, self.first, self.final), strict=True))
+        handlers = {name: replying(reply) for name, reply in replies.items()} | {METHODS[0]: self.push}
+        return RpcService(SERVICE, handlers, inline=True, replies=replies)
 
     async def push(self, call: Call) -> None:
         body = []
         while (message := await call.receive(30.0)) is not None:
             body.append(pb.BodyChunk.FromString(message).chunk)
+        await call.send(self.kept(body))
+
+    def whole_push(self, message: bytes | None, _call: Call) -> bytes:
+        return self.kept([pb.BodyChunk.FromString(message or b"").chunk])
+
+    def kept(self, body: list[bytes]) -> bytes:
         self.count += 1
         self.bodies[self.count] = body
-        await call.send(pb.PushBodyResponse(stream_id=self.count, total_bytes=sum(map(len, body))).SerializeToString())
+        return pb.PushBodyResponse(stream_id=self.count, total_bytes=sum(map(len, body))).SerializeToString()
 
-    async def pick(self, call: Call) -> None:
-        request = pb.PickRequest.FromString(await call.receive() or b"")
+    def pick(self, message: bytes | None, _call: Call) -> bytes:
+        request = pb.PickRequest.FromString(message or b"")
         response = pb.PickResponse(response_id=request.body_stream_id, requested_model="llama")
         response.outcome = 1  # type: ignore[assignment] # the stubs type an enum's numbers by their own names
         response.local.endpoint = "10.0.0.1:8000"
-        await call.send(response.SerializeToString())
+        return response.SerializeToString()
 
-    async def pull(self, call: Call) -> None:
-        request = pb.PullBodyRequest.FromString(await call.receive() or b"")
-        for chunk in self.bodies.pop(request.response_id):
+    def pull(self, message: bytes | None, call: Call) -> bytes | Left:
+        messages = self.bodies.pop(pb.PullBodyRequest.FromString(message or b"").response_id)
+        first = pb.BodyChunk(chunk=messages[0]).SerializeToString()
+        return first if len(messages) == 1 and call.takes(first) else self.send_all(call, messages)
+
+    async def send_all(self, call: Call, messages: list[bytes]) -> None:
+        for chunk in messages:
             await call.send(pb.BodyChunk(chunk=chunk).SerializeToString())
 
     def first(self, message: bytes | None, _call: Call) -> bytes:

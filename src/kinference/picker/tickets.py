@@ -174,10 +174,10 @@ class Tickets:
         self._stalled.start(ticket.response_id, now)
 
     def all_sent(self, ticket: Ticket, now: Seconds) -> None:
-        """What was left of a pull that goes on was taken at once: it is complete."""
-        self._release(ticket)
-        if ticket.live:
-            self.dispatch(ticket, now)
+        """What was left of a pull that goes on was taken at once, and with that it has ended."""
+        self._account.release(ticket.bytes_left)
+        ticket.pieces = ()
+        self.end_pull(ticket, now)
 
     def end_pull(self, ticket: Ticket, now: Seconds) -> None:
         """The pull is over: complete, which dispatches the ticket, or broken off."""
