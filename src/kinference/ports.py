@@ -3,7 +3,7 @@
 Implementations live above (`picker/`, `wire/`, `runtime/`); nobody below the composition root knows which is used.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -159,8 +159,8 @@ class Picker(Protocol):
         """The body is placed, or will not be."""
         ...
 
-    async def place(self, body: bytes, arguments: PickArguments) -> Placed:
-        """Push, pick and pull in one. `arguments` name no body."""
+    def place(self, body: bytes, arguments: PickArguments) -> Placed | Awaitable[Placed]:
+        """Push, pick and pull in one: at once where nothing has to be waited for. `arguments` name no body."""
         ...
 
     def report_first_token(self, report: FirstTokenReport) -> None: ...
@@ -214,6 +214,10 @@ class UpstreamAnswer(Protocol):
         """Whether the next chunk, or the end, is known to be there: reading on does not wait."""
         ...
 
+    def arrived(self) -> bytes | None:
+        """The whole body, where all of it is known to be here; else None, and `chunks` gives it. Asked once, first."""
+        return None
+
     def chunks(self) -> AsyncIterator[bytes]:
         """Body bytes that have not been taken yet, transfer coding removed, content coding left alone.
 
@@ -227,7 +231,7 @@ class UpstreamAnswer(Protocol):
             sink.take(chunk)
             await sink.ready()
 
-    async def close(self) -> None:
+    def close(self) -> Awaitable[None]:
         """Give the connection back if the answer was read to its end, else close it. Safe to call twice."""
         ...
 

@@ -55,7 +55,8 @@ class Deliverer(msgspec.Struct, frozen=True):
         delivery = answering.delivery
         answer = delivery.answer
         try:
-            received = await self.outside.departure.unless_over(read_whole(answer, self.outside.metrics))
+            with self.outside.departure:
+                received = await read_whole(answer, self.outside.metrics)
         except Draining as error:
             await reply.refuse(errors.refusal_of(error))
             return

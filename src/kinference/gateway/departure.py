@@ -1,39 +1,36 @@
 """The end of the process as requests meet it whose answer has not begun: they are told, and can ask elsewhere."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any
 
 from kinference.errors import Draining
 
-Answer = TypeVar("Answer")
-
 
 class Departure:
-    """Every piece of work for an answer that no client has heard of yet."""
+    """Every piece of work for an answer that no client has heard of yet: each is done within a `with` of this, which
+    raises Draining once time is up.
+    """
 
     def __init__(self) -> None:
         self._working: set[asyncio.Task[Any]] = set()
         self._ended: set[asyncio.Task[Any]] = set()
         self._is_over = False
 
-    async def unless_over(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Do the work. Raises Draining once time is up."""
+    def __enter__(self) -> None:
         if self._is_over:
-            work.close()
             raise _draining()
-        task = asyncio.current_task()
-        assert task is not None, "a coroutine runs in a task"
-        self._working.add(task)
-        try:
-            return await work
-        except asyncio.CancelledError:
-            if task not in self._ended or task.uncancel():  # its client has gone as well
-                raise
+        self._working.add(_this_task())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        task = _this_task()
+        was_ended = task in self._ended
+        self._working.discard(task)
+        self._ended.discard(task)
+        if was_ended and isinstance(error, asyncio.CancelledError) and not task.uncancel():  # else its client has gone
             raise _draining() from None
-        finally:
-            self._working.discard(task)
-            self._ended.discard(task)
 
     def end(self) -> None:
         """Time is up."""
@@ -41,6 +38,12 @@ class Departure:
         self._ended |= self._working
         for task in self._ended:
             task.cancel()
+
+
+def _this_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine runs in a task"
+    return task
 
 
 def _draining() -> Draining:

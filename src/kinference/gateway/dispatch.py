@@ -97,7 +97,9 @@ class Dispatch:
                 ticket.abandon()
 
     async def _place(self) -> Placed:
-        placed = await self._picker.place(self._order.body.whole, self._attempts.arguments())
+        placed = self._picker.place(self._order.body.whole, self._attempts.arguments())
+        if not isinstance(placed, Placed):
+            placed = await placed
         self._attempts.placed(placed)
         return placed
 
@@ -121,7 +123,9 @@ class Dispatch:
             self._answer = answer = await self._upstream.send(sending.request)
             if verdict.is_success(answer.status):
                 back = attempts.own_way_back(answer, sending)
-                outcome = await self._opened(answer, sending.leg, is_own=back is None)
+                is_read = back is not None or sending.leg.api is not self._order.inbound.api
+                self._answer = opening = Opening(answer, is_read=is_read)
+                outcome = opening if opening.begin_at_once() else await self._opened(opening, sending.leg)
             else:
                 outcome = await verdict.read_error(answer, sending.leg)
                 if attempts.lacks_path(outcome, sending):
@@ -134,12 +138,8 @@ class Dispatch:
             return attempts.answered_with_error(outcome, sending)
         return attempts.answered(outcome, sending, back)
 
-    async def _opened(self, answer: UpstreamAnswer, leg: Leg, *, is_own: bool) -> UpstreamAnswer | ErrorAnswer:
-        """Read the beginning of an answer, as long as the client can wait for its head. Raises as the answer does.
-        `is_own`: it can go out as it is where it is in the client's own API.
-        """
-        is_read = leg.api is not self._order.inbound.api or not is_own
-        self._answer = opening = Opening(answer, is_read=is_read)
+    async def _opened(self, opening: Opening, leg: Leg) -> UpstreamAnswer | ErrorAnswer:
+        """Read the beginning of an answer, as long as the client can wait for its head. Raises as the answer does."""
         if not opening.is_stream:
             await opening.begin()
             return opening

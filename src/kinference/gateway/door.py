@@ -20,6 +20,8 @@ from kinference.wire.exchange import Exchange, Table, table
 from kinference.wire.strangers import is_of_a_strange_page
 
 _LOGGED_PATH_MAX: Final = 200
+_WARN: Final = Loss.WARN
+"""Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
 _STRANGE_PAGE: Final = (
     "web pages from elsewhere, and whoever asks under another name than this machine's own, need a key (gateway.keys), "
     "or that name in listen.names"
@@ -43,7 +45,7 @@ class Visit:
         self.exchange, self.told, self.reply = exchange, told, reply
         self.record = reply.record
         self.caller: Caller = ANYONE
-        self.loss = Loss.WARN
+        self.loss = _WARN
 
 
 class Door:

@@ -3,7 +3,7 @@ error, and one that never begins is no answer.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Final, Self
 
 import msgspec
@@ -39,11 +39,15 @@ class Opening(UpstreamAnswer):
         self._beginning = beginning = Beginning(answer.headers, is_read=is_read)
         self._held = beginning.held
         self._coming: asyncio.Task[bytes | None] | None = None
+        self._is_whole = False
         self.status, self.headers, self.is_stream = answer.status, beginning.headers, beginning.is_stream
 
     @property
     def is_ready(self) -> bool:
         return bool(self._held) or (self._coming is None and self._answer.is_ready)
+
+    def arrived(self) -> bytes | None:
+        return self._held.popleft() if self._is_whole and len(self._held) == 1 else None
 
     def chunks(self) -> AsyncIterator[bytes]:
         return self
@@ -74,22 +78,37 @@ class Opening(UpstreamAnswer):
                 await sink.ready()
         await self._answer.pour(sink)
 
-    async def close(self) -> None:
+    def close(self) -> Awaitable[None]:
         coming, self._coming = self._coming, None
+        return self._answer.close() if coming is None else self._close_while(coming)
+
+    async def _close_while(self, coming: asyncio.Task[bytes | None]) -> None:
         try:
-            if coming is not None:
-                coming.cancel()
-                await asyncio.wait((coming,))  # awaited itself, its end would look like ours
-                if not coming.cancelled():
-                    coming.exception()  # whatever it was, nobody waits for it any more
+            coming.cancel()
+            await asyncio.wait((coming,))  # awaited itself, its end would look like ours
+            if not coming.cancelled():
+                coming.exception()  # whatever it was, nobody waits for it any more
         finally:
             await self._answer.close()
+
+    def begin_at_once(self) -> bool:
+        """Take an answer in one piece that is all here. False where there is something to wait for; raises as `begin`
+        does.
+        """
+        whole = None if self.is_stream else self._answer.arrived()
+        if whole is None:
+            return False
+        self._is_whole = True
+        self._begin_with(whole or None)
+        return True
 
     async def begin(self) -> None:
         """Wait for the first chunk of an answer in one piece. Raises as `chunks` does, and UpstreamCut without any or
         where it is of no JSON, which no client of any API could read.
         """
-        chunk = await anext(self._chunks, None)
+        self._begin_with(await anext(self._chunks, None))
+
+    def _begin_with(self, chunk: bytes | None) -> None:
         if chunk is None:
             raise UpstreamCut("the destination answered with nothing")
         self._hold(chunk)

@@ -1,9 +1,14 @@
 """The fields that every answer carries, whoever made it."""
 
+from typing import Final
+
 from kinference.gateway.access_log import Record
 from kinference.gateway.rate_limits import rate_limit_fields
 from kinference.gateway.routes import Dialect
 from kinference.ports import Clock, Headers
+
+_ANTHROPIC: Final = Dialect.ANTHROPIC
+"""Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
 
 
 def own_fields(record: Record, dialect: Dialect, clock: Clock, status: int) -> Headers:
@@ -16,7 +21,7 @@ def own_fields(record: Record, dialect: Dialect, clock: Clock, status: int) -> H
         (b"x-request-id", request_id),
         (b"x-kinference-overhead-ms", f"{overhead_ms:.3f}".encode()),
     ]
-    if dialect is Dialect.ANTHROPIC:
+    if dialect is _ANTHROPIC:
         fields.append((b"request-id", request_id))
     if record.endpoint:
         fields.append((b"x-kinference-endpoint", record.endpoint.encode()))

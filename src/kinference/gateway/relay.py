@@ -42,7 +42,11 @@ class Relay:
     async def _pump(self) -> End:
         passage = self._flow.passage
         try:
-            await self._answer.pour(self)
+            whole = self._answer.arrived()
+            if whole is None:
+                await self._answer.pour(self)
+            elif not self.take(whole):
+                await self.ready()
         except (UpstreamCut, UpstreamTimeout):
             self._flow.failure = None  # where it was that, it has been raised
             if not passage.is_whole(cut=True):

@@ -1,6 +1,7 @@
 """The picker by direct call, for a gateway in the same process."""
 
 import asyncio
+from collections.abc import Awaitable
 
 from kinference.ids import ResponseId
 from kinference.picker.choosing import Pending
@@ -17,9 +18,9 @@ class InProcessPicker:
         self._desk = desk
         self.make_room, self.hold, self.let_go = desk.make_room, desk.hold, desk.let_go
 
-    async def place(self, body: bytes, arguments: PickArguments) -> Placed:
+    def place(self, body: bytes, arguments: PickArguments) -> Placed | Awaitable[Placed]:
         placed = self._desk.place(body, arguments)
-        return placed if isinstance(placed, Placed) else await self._late(placed)
+        return placed if isinstance(placed, Placed) else self._late(placed)
 
     async def _late(self, pending: Pending) -> Placed:
         woken = asyncio.Event()

@@ -28,6 +28,10 @@ from kinference.shapes.scan import BadBody, check_depth, check_utf8, decode, has
 from kinference.structs import Frozen
 from kinference.vocabulary import Api, Need, StreamUsage
 
+_GEMINI: Final = Api.GEMINI
+_SETTLED: Final = StreamUsage.SETTLED
+"""These are read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a
+constant."""
 MODEL_CHARS_MAX: Final = 512
 SESSION_CHARS_MAX: Final = 512
 
@@ -47,7 +51,7 @@ class Parsed(Frozen, frozen=True):
     needs: frozenset[Need]
     session: str
     salt: str
-    usage: StreamUsage = StreamUsage.SETTLED
+    usage: StreamUsage = _SETTLED
     has_own_salt: bool = True
     """The salt is the client's own, in its body; else it has to be put there."""
 
@@ -93,7 +97,7 @@ def parse(body: bytes, path: str = "") -> Parsed:
     fields = decode(_BODY, body)
     check_depth(body)
     api = api_of_path(path)
-    is_gemini = api is Api.GEMINI
+    is_gemini = api is _GEMINI
     model = model_of_path(path) if is_gemini else fields.model
     if not model.strip():
         raise BadBody("model: missing or empty; name the model to serve the request")
@@ -142,7 +146,7 @@ def streams_by_path(path: str) -> bool:
 def stream_usage(api: Api, body: bytes) -> StreamUsage:
     """What a body of an API says of the usage of its stream, and nothing else about it. Raises BadBody."""
     if api not in _STREAMS_USAGE_ON_REQUEST or not has(body, _STREAM):
-        return StreamUsage.SETTLED
+        return _SETTLED
     fields = decode(_STREAMING, body)
     return _usage(api, bool(fields.stream), fields.stream_options)
 
@@ -278,10 +282,10 @@ def _output_tokens(fields: Body) -> int | None:
 
 def _usage(api: Api, streams: bool, options: msgspec.Raw) -> StreamUsage:
     if not streams or api not in _STREAMS_USAGE_ON_REQUEST:
-        return StreamUsage.SETTLED
+        return _SETTLED
     if options is ABSENT:
         return StreamUsage.NOT_ASKED
-    return StreamUsage.SETTLED if struct(StreamOptions, options).include_usage else StreamUsage.REFUSED
+    return _SETTLED if struct(StreamOptions, options).include_usage else StreamUsage.REFUSED
 
 
 def _session(fields: Body) -> str:

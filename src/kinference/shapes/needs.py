@@ -27,17 +27,21 @@ _FORMAT_TYPE = re.compile(rb'"type"\s*:\s*"(?!text")')
 
 
 _NONE: Final[frozenset[Need]] = frozenset()
+_GEMINI: Final = Api.GEMINI
+"""Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
+(_BRACKET,) = b"["
+"""A number: to look for a byte by its number is ten times as fast as by bytes of one."""
 
 
 def needs_of(api: Api, fields: Body, conversation: bytes) -> frozenset[Need]:
     """The needs of a body whose messages, input or prompt are `conversation`."""
-    if api is not Api.GEMINI and b"[" not in conversation and _ASKING.are_absent(fields):
+    if api is not _GEMINI and _BRACKET not in conversation and _ASKING.are_absent(fields):
         return _NONE  # as most bodies are: texts, and nothing asked for beside them
     return frozenset(_needs(api, fields, conversation))
 
 
 def _needs(api: Api, fields: Body, conversation: bytes) -> Iterator[Need]:
-    media = {kind[1] for kind in _MEDIA_PART.finditer(conversation)} if b"[" in conversation else set()
+    media = {kind[1] for kind in _MEDIA_PART.finditer(conversation)} if _BRACKET in conversation else set()
     if media - _AUDIO_TYPES:
         yield Need.VISION
     if media & _AUDIO_TYPES or b'"audio"' in bytes(fields.modalities):

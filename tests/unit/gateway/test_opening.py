@@ -281,3 +281,38 @@ async def test_an_answer_in_one_piece_that_is_there_need_not_be_waited_for() -> 
     opening = Opening(ReadyAnswer(200, JSON, (b"{}", b"{}")), is_read=False)
     await opening.begin()
     assert await rest_of(opening) == b"{}{}"
+
+
+class WholeAnswer(FakeAnswer):
+    """Has come in one read."""
+
+    def arrived(self) -> bytes | None:
+        return b"".join(chunk for chunk in self._chunks if isinstance(chunk, bytes))
+
+
+async def test_an_answer_in_one_piece_that_is_all_here_is_begun_and_taken_at_once() -> None:
+    opening = Opening(WholeAnswer(200, JSON, (b"{", b"}")), is_read=False)
+    assert opening.begin_at_once()
+    assert opening.arrived() == b"{}"
+    assert await rest_of(opening) == b""
+
+
+async def test_what_is_not_taken_at_once_comes_in_chunks() -> None:
+    opening = Opening(WholeAnswer(200, JSON, (gzip.compress(PLAIN),)), is_read=False)
+    assert opening.begin_at_once()
+    assert await rest_of(opening) == PLAIN
+
+
+@pytest.mark.parametrize("headers", [EVENTS, JSON])
+async def test_a_stream_and_what_is_still_on_its_way_are_waited_for(headers: Headers) -> None:
+    answer = WholeAnswer(200, headers, (FIRST,)) if headers is EVENTS else FakeAnswer(200, headers, (PLAIN,))
+    opening = Opening(answer, is_read=False)
+    assert not opening.begin_at_once()
+    assert opening.arrived() is None
+    assert await rest_of(opening) in (FIRST, PLAIN)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>"])
+async def test_what_is_all_here_and_no_answer_is_none(body: bytes) -> None:
+    with pytest.raises(UpstreamCut):
+        Opening(WholeAnswer(200, JSON, (body,)), is_read=False).begin_at_once()

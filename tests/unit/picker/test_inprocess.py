@@ -5,7 +5,7 @@ import pytest
 from kinference.ids import ResponseId, StreamId
 from kinference.picker.desk import Desk
 from kinference.picker.inprocess import InProcessPicker
-from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, Picker
+from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, Picker, Placed
 from kinference.vocabulary import AbortReason, Outcome
 
 CHAT = json.dumps({"model": "llama", "messages": [{"role": "user", "content": "hello " * 200}]}).encode()
@@ -18,7 +18,8 @@ def picker(desk: Desk) -> Picker:
 
 
 async def test_a_whole_flow_by_direct_call(picker: Picker, desk: Desk) -> None:
-    placed = await picker.place(CHAT, ARGUMENTS)
+    placed = picker.place(CHAT, ARGUMENTS)
+    assert isinstance(placed, Placed)  # at once: nobody is in the way
     assert placed.picked.outcome is Outcome.OK
     assert placed.body is CHAT
     picker.report_first_token(FirstTokenReport(placed.picked.response_id, 3, 200))
@@ -29,7 +30,8 @@ async def test_a_whole_flow_by_direct_call(picker: Picker, desk: Desk) -> None:
 
 
 async def test_an_abort_closes_the_flow(picker: Picker, desk: Desk) -> None:
-    placed = await picker.place(CHAT, ARGUMENTS)
+    placed = picker.place(CHAT, ARGUMENTS)
+    assert isinstance(placed, Placed)  # at once: nobody is in the way
     picker.abort(placed.picked.response_id, AbortReason.NOT_DISPATCHED, "upstream refused")
     assert desk.is_idle
     assert desk.flows(1)[0].ended == "abort not_dispatched"

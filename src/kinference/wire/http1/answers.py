@@ -40,7 +40,7 @@ def has_body(method: str, status: int) -> bool:
 def head(status: int, headers: Headers, ours: bytes) -> bytes:
     """The head, ending in `ours`: complete lines. Raises ValueError for a line break inside a field."""
     status_line = _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Status".encode()
-    lines = [b"%b: %b" % field for field in headers]
+    lines = [name + b": " + value for name, value in headers]
     if breaks_lines(lines):
         raise ValueError("a header field with a line break inside")
     return b"\r\n".join([status_line, *lines, ours, b""])

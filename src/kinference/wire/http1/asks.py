@@ -18,7 +18,7 @@ _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 def pieces_of(request: UpstreamRequest) -> list[bytes]:
     """The request as buffers to write one after the other."""
     length = sum(map(len, request.body))
-    fields = [b"%b: %b" % field for field in request.headers if field[0] not in _OURS]
+    fields = [name + b": " + value for name, value in request.headers if name not in _OURS]
     line = f"{request.method} {request.target} HTTP/1.1"
     lines = [line.encode("latin-1"), b"host: " + _host(request.origin), *fields]
     if length or request.method not in _BODILESS:

@@ -14,6 +14,8 @@ from kinference.structs import FrozenLeaf
 from kinference.wire.server_options import HttpServerOptions
 
 _VERSIONS = frozenset({"1.0", "1.1"})
+(_HASH,) = b"#"
+"""A number: to look for a byte by its number is ten times as fast as by bytes of one."""
 
 
 class RequestHead(FrozenLeaf, frozen=True):
@@ -163,7 +165,7 @@ class RequestReader:
         version, method = self._parser.get_http_version(), self._parser.get_method().decode("ascii")
         if self._fed_bytes > self._options.field_bytes_max or len(self._fields) > self._options.fields_max:
             self._check_size()  # the head may be too large: it began in these bytes
-        if version not in _VERSIONS or method == "CONNECT" or b"#" in self._target:
+        if version not in _VERSIONS or method == "CONNECT" or _HASH in self._target:
             raise _Refused
         if self._target == b"*" and method != "OPTIONS":
             raise _Refused

@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ from kinference.wire.http1.asks import DEFAULT_PORTS, pieces_of
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.http1.link import Link
 from kinference.wire.http1.pool import Pool
+from kinference.wire.over import OVER
 from kinference.wire.patience import Patience
 
 
@@ -122,6 +123,10 @@ class _Http1Answer(UpstreamAnswer):
     def is_ready(self) -> bool:
         return self._link is None or self._link.reply.is_complete or bool(self._link.reply.pieces)
 
+    def arrived(self) -> bytes | None:
+        link = self._link
+        return link.take() if link is not None and link.reply.is_complete else None
+
     def chunks(self) -> AsyncIterator[bytes]:
         return self  # no generator: the event loop would enter each into a book of its own
 
@@ -153,10 +158,11 @@ class _Http1Answer(UpstreamAnswer):
                 link.check()
             await sink.ready()
 
-    async def close(self) -> None:
+    def close(self) -> Awaitable[None]:
         link, self._link = self._link, None
         if link is not None:
             self._upstream.give_back(link)
+        return OVER
 
 
 def _why(error: OSError) -> str:

@@ -124,3 +124,50 @@ async def test_an_https_origin_is_verified(trusts: bool, tmp_path: Path) -> None
     if trusts:
         await told.ended.wait()
     server.close()
+
+
+async def test_an_answer_that_is_all_here_has_arrived_and_its_connection_is_kept() -> None:
+    told = Told()
+    server = await asyncio.start_server(told.serve, "127.0.0.1", 0)
+    request = UpstreamRequest("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", "/", ())
+    async with Http1Upstream() as upstream:
+        for _ in range(2):
+            answer = await upstream.send(request)
+            assert answer.arrived() == b"ok"  # head and body were one segment
+            assert [chunk async for chunk in answer.chunks()] == []
+            await answer.close()
+            await answer.close()
+        assert len(told.heads) == 2
+        assert not told.ended.is_set()
+    await told.ended.wait()
+    server.close()
+
+
+class Slow(Told):
+    """Holds the end of its answer back until it is told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.goes_on = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(OK[:-1])
+        await self.goes_on.wait()
+        writer.write(OK[-1:])
+        await super().serve(reader, writer)
+
+
+async def test_an_answer_has_not_arrived_while_some_of_it_is_to_come() -> None:
+    slow = Slow()
+    server = await asyncio.start_server(slow.serve, "127.0.0.1", 0)
+    request = UpstreamRequest("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", "/", ())
+    async with Http1Upstream() as upstream:
+        answer = await upstream.send(request)
+        assert answer.arrived() is None
+        slow.goes_on.set()
+        assert b"".join([chunk async for chunk in answer.chunks()]) == b"ok"
+        assert answer.arrived() == b""
+        await answer.close()
+    await slow.ended.wait()
+    server.close()
