@@ -118,7 +118,7 @@ async def test_whoever_closes_it_can_be_cancelled_meanwhile() -> None:
     answer = StubbornAnswer()
     opening = Opening(answer, is_read=False)
     await opening.first_event(CHAT, 0.001)
-    closing = asyncio.create_task(opening.close())
+    closing = asyncio.ensure_future(opening.close())
     await asyncio.sleep(0)
     closing.cancel()
     with pytest.raises(asyncio.CancelledError):

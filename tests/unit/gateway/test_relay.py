@@ -89,13 +89,9 @@ class Whole(FakeAnswer):
     def arrived(self) -> bytes | None:
         return b'{"a":1}'
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        pytest.fail("it was taken already")
-        yield b""
-
 
 async def test_an_answer_that_is_all_here_goes_out_at_once() -> None:
-    running = Running(Whole(), PlainPassage(Api.OPENAI_CHAT))
+    running = Running(Whole(chunks=(CUT,)), PlainPassage(Api.OPENAI_CHAT))
     assert await running.run() is End.OK
     assert running.exchange.written == [b'{"a":1}']
     assert running.exchange.is_finished
@@ -104,7 +100,7 @@ async def test_an_answer_that_is_all_here_goes_out_at_once() -> None:
 
 async def test_a_client_that_leaves_before_an_answer_that_is_all_here_was_not_served() -> None:
     exchange = FakeExchange("/v1/chat/completions", leaves_after_writes=0)
-    assert await Running(Whole(), PlainPassage(Api.OPENAI_CHAT), exchange).run() is End.CLIENT_CLOSED
+    assert await Running(Whole(chunks=(CUT,)), PlainPassage(Api.OPENAI_CHAT), exchange).run() is End.CLIENT_CLOSED
     assert not exchange.is_finished
 
 
