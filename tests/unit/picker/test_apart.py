@@ -50,7 +50,7 @@ async def test_a_whole_flow(calls: RemotePicker, desk: Desk) -> None:
         picker: Picker = apart
         picker.make_room(len(CHAT))
         picker.hold(len(CHAT))
-        placed = await picker.place(CHAT, ARGUMENTS)
+        placed = await apart.place(CHAT, ARGUMENTS)
         picker.let_go(len(CHAT))
         assert (placed.picked.outcome, placed.body, placed.usage) == (Outcome.OK, CHAT, None)
         picker.report_first_token(FirstTokenReport(placed.picked.response_id, 3, 200))

@@ -14,7 +14,7 @@ from kinference.picker.desk import Desk
 from kinference.picker.held import HeldPick
 from kinference.picker.inprocess import InProcessPicker
 from kinference.picker.limits import PickerLimits
-from kinference.ports import FirstTokenReport, LocalTarget, PickArguments, PickResult
+from kinference.ports import FirstTokenReport, LocalTarget, PickArguments, PickResult, Placed
 from kinference.vocabulary import AbortReason, Outcome, QosClass
 
 Advance = Callable[[float], None]
@@ -179,7 +179,9 @@ def test_metrics_tell_who_waits_how_long_and_who_was_refused(desk: Desk, metrics
 async def test_a_direct_call_waits_and_gets_its_answer(desk: Desk) -> None:
     running, picker = fill(desk), InProcessPicker(desk)
     async with asyncio.timeout(5):
-        waiting = asyncio.ensure_future(picker.place(BODY, PickArguments(StreamId(0), "acme")))
+        placing = picker.place(BODY, PickArguments(StreamId(0), "acme"))
+        assert not isinstance(placing, Placed)
+        waiting = asyncio.ensure_future(placing)
         await asyncio.sleep(0)
         assert not waiting.done()
         desk.first_token(FirstTokenReport(running[0].response_id, 5, 200))
@@ -191,7 +193,9 @@ async def test_a_direct_call_waits_and_gets_its_answer(desk: Desk) -> None:
 async def test_a_direct_call_that_is_cancelled_waits_no_longer(desk: Desk) -> None:
     fill(desk)
     picker = InProcessPicker(desk)
-    waiting = asyncio.ensure_future(picker.place(BODY, PickArguments(StreamId(0), "acme")))
+    placing = picker.place(BODY, PickArguments(StreamId(0), "acme"))
+    assert not isinstance(placing, Placed)
+    waiting = asyncio.ensure_future(placing)
     await asyncio.sleep(0)
     assert len(desk.admission) == 1
     waiting.cancel()
