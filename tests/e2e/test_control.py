@@ -6,7 +6,7 @@ from pathlib import Path
 
 from openai import APIStatusError, OpenAI
 
-from tests.e2e.processes import engine, run, serve
+from tests.e2e.processes import PATIENCE_S, engine, run, serve
 
 KEY_VARIABLE = {"KINFERENCE_SECRET_KEY": "ab" * 32}
 SECRET = {"MY_KEY": "sk-very-secret-key"}
@@ -23,7 +23,7 @@ def configuration(folder: Path) -> Path:
 
 def answered(client: OpenAI) -> str:
     """A chat's text, once the backend has been resolved."""
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             messages = [{"role": "user", "content": "Hello"}]

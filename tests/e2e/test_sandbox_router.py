@@ -8,7 +8,7 @@ import pytest
 from openai import BadRequestError, DefaultHttpxClient, OpenAI, PermissionDeniedError
 from openai.types.chat import ChatCompletionUserMessageParam
 
-from tests.e2e.processes import Process, engine, process, run, serve
+from tests.e2e.processes import PATIENCE_S, Process, engine, process, run, serve
 
 ENVIRON = {"KINFERENCE_SECRET_KEY": "ab" * 32, "KEY": "sk-very-secret"}
 
@@ -48,7 +48,7 @@ def test_a_program_reaches_the_routes_model_whatever_it_asks_for(tmp_path: Path)
                     openai.files.list()
                 assert refusal.value.response.json() == {"error": "connection not allowed by policy"}
                 assert run("provider", "update", "p", "--config", "OPENAI_BASE_URL=mock://now", *admin)[0] == 0
-                deadline = time.monotonic() + 15
+                deadline = time.monotonic() + PATIENCE_S
                 while "mock" not in str(openai.models.list().data) and time.monotonic() < deadline:
                     time.sleep(0.1)
                 assert "mock" in str(openai.models.list().data)

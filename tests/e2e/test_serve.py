@@ -1,8 +1,10 @@
 """The product as a newcomer starts it: real processes, real sockets, real clients."""
 
 import json
+import os
 import signal
 import socket
+import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -13,7 +15,7 @@ import pytest
 from anthropic import Anthropic
 from openai import InternalServerError, NotFoundError, OpenAI
 
-from tests.e2e.processes import FREE_PORTS, engine, process, run, serve
+from tests.e2e.processes import FREE_PORTS, PATIENCE_S, PROGRAM, engine, process, run, serve
 
 
 def get(url: str) -> tuple[int, str]:
@@ -26,7 +28,7 @@ def get(url: str) -> tuple[int, str]:
 
 
 def eventually(claim: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + PATIENCE_S
     while not claim():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -208,6 +210,33 @@ def test_a_hangup_before_it_is_ready_or_while_it_drains_ends_nothing(tmp_path: P
                 serving.popen.send_signal(signal.SIGHUP)
             code, output = serving.finish()
     assert code == 0, output
+
+
+@pytest.mark.parametrize("how", ["the disk is full", "nobody reads"])
+def test_it_serves_though_nothing_can_be_written(tmp_path: Path, how: str) -> None:
+    """Neither the notes and the log on stderr nor the ready line on stdout."""
+    ports_file, file = tmp_path / "ports.json", tmp_path / "kinference.yaml"
+    file.write_text("pools: [{name: a, endpoints: ['http://127.0.0.1:1']}]\nlimits: {connections_max: 4000000}\n")
+    reader, pipe = os.pipe()
+    os.close(reader)
+    full = os.open("/dev/full", os.O_WRONLY)
+    output = full if how == "the disk is full" else pipe
+    command: list[str | Path] = [PROGRAM, "serve", "--config", file, "--ports-file", ports_file]
+    with subprocess.Popen(command, stdout=output, stderr=output, env=os.environ | FREE_PORTS) as serving:
+        os.close(pipe)
+        os.close(full)
+        try:
+            eventually(ports_file.exists)
+            url = f"http://127.0.0.1:{json.loads(ports_file.read_text())['gateway']}/v1/chat/completions"
+            for _ in range(3):
+                with pytest.raises(urllib.error.HTTPError) as refused:
+                    urllib.request.urlopen(urllib.request.Request(url, data=b"{}"), timeout=60)
+                with refused.value as error:
+                    assert error.code == 400
+            serving.terminate()
+            assert serving.wait(timeout=PATIENCE_S) == 0
+        finally:
+            serving.kill()
 
 
 def test_an_unreachable_engine_is_named_and_does_not_stop_the_start(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """`kinference serve`: all planes in one process."""
 
 import argparse
+import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import uvloop
@@ -90,10 +92,10 @@ def _run(args: argparse.Namespace) -> int:
         for line in error.lines(args.config) if args.config else map(str, error.problems):
             print(f"kinference: {line}", file=sys.stderr)
         return 1
-    for line in advice(config, environ):
-        print(f"kinference: note: {line}", file=sys.stderr)
-    if short := shortage(raise_limit(), config.limits):
-        print(f"kinference: note: {short}", file=sys.stderr)
+    for line in (*advice(config, environ), shortage(raise_limit(), config.limits)):
+        if line:
+            with suppress(OSError):  # a full disk, or nobody who reads it, is no reason not to serve
+                print(f"kinference: note: {line}", file=sys.stderr)
     refuse_exposure(config, insecure=args.insecure, planes=args.planes)
     if args.ports_file and not args.ports_file.parent.is_dir():
         raise ConfigError("--ports-file", f"no folder {args.ports_file.parent}", "make it, or name a file elsewhere")
@@ -113,5 +115,11 @@ def _planes(text: str) -> frozenset[Plane]:
 
 
 def _announce(line: str) -> None:
+    """Say that it is ready. The service can do without, should the disk be full or nobody read it any more."""
     collector.settle()
-    print(line, flush=True)
+    try:
+        print(line, flush=True)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)  # for what is left of it, which would fail the end of the process
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -18,6 +18,7 @@ from grpc_reflection.v1alpha import reflection
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
+from kinference.wire.patience import Patience
 from kinference.wire.rpc import RpcError, RpcHandler, RpcService, Status
 
 logger = logging.getLogger(__name__)
@@ -134,7 +135,7 @@ class _GrpcioCall:
 
     async def receive(self, timeout: Seconds | None = None) -> bytes | None:
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(None) if timeout is None else Patience(timeout):
                 message: object = await self._context.read()
         except grpc.aio.BaseError as error:
             raise ClientGone("the caller is gone") from error
