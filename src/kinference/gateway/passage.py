@@ -135,6 +135,14 @@ class EventPassage:
         self._sent_end = _EVENT_END  # a stream begins as if after an event
 
     def feed(self, chunk: bytes, now: Seconds) -> bytes:
+        if not self._reader.is_between_events:
+            cut = chunk.find(_EVENT_END) + len(_EVENT_END)
+            if len(_EVENT_END) <= cut < len(chunk):  # the rest of one event, and behind it what may be skimmed
+                out = self._fed(chunk[:cut], now) + self._fed(chunk[cut:], now)
+                return out if self._hide_usage else chunk
+        return self._fed(chunk, now)
+
+    def _fed(self, chunk: bytes, now: Seconds) -> bytes:
         skimmed = self._skimmed(chunk, now) if self._reader.is_between_events else 0
         if skimmed and skimmed == len(chunk):
             self._sent_end = _EVENT_END

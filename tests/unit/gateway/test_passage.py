@@ -190,3 +190,11 @@ def test_events_are_accounted_for_alike_however_many_come_at_once(size: int, *, 
     assert (usage.prompt_tokens, usage.completion_tokens, passage.estimated_tokens()) == (3, 7, 5)
     assert passage.gaps()[0] == 4
     assert passage.is_whole(cut=True)
+
+
+@pytest.mark.parametrize("blank", [b"\n", b"\r"])
+def test_a_read_of_blank_lines_inside_a_stream_is_taken_as_one(blank: bytes) -> None:
+    passage = chat()
+    for chunk in (HELLO[:20], HELLO[20:] + blank * 5, blank * 100_000, HELLO * 2 + HELLO[:9], HELLO[9:]):
+        assert passage.feed(chunk, 0.0) == chunk
+    assert passage.estimated_tokens() == 4
