@@ -92,7 +92,9 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class QueueWait:
-    """The time to compute the prompts ahead of ours; `begun`: without what must be computed of them by now."""
+    """The time to compute the prompts ahead of ours; `begun`: without what must be computed of them by now, and with
+    as much as they are overdue where the engine seems to hang.
+    """
 
     share: float = 1.0
     begun: bool = False
@@ -105,7 +107,7 @@ class QueueWait:
             for place, load in enumerate(case.loads):
                 if load.first_prompt:
                     left = waits[place] - load.done_ms(slopes[place], now)
-                    waits[place] = left if left > 0.0 else 0.0
+                    waits[place] = (left if left > 0.0 else 0.0) + load.hung_ms(slopes[place], now)
         return waits if self.share == 1.0 else [self.share * wait for wait in waits]
 
 

@@ -66,6 +66,8 @@ class Load:
     """Tokens of the first of them, 0 without any."""
     begun_at: Seconds = 0.0
     """When the first of these had its turn, as far as can be told: it came, or the one before it was done."""
+    heard_at: Seconds | None = None
+    """When somebody last reported a first token of ours."""
 
     headway: float = 1.0
     """So many times as much may be ahead of a prompt as is believed to be computed in time: first tokens have come
@@ -118,6 +120,16 @@ class Load:
             return whole
         left = ms_per_token * self.prefill_tokens
         return silent if silent < left else left
+
+    def hung_ms(self, ms_per_token: float, now: Seconds) -> Milliseconds:
+        """How long the first of our prompts is overdue by far where first tokens were reported before, and none since
+        its turn: the engine hangs, as it seems, and will for as long again. Where it goes on for very long, or where
+        the engine does not tell of the prompt, it is callers who have ceased to report.
+        """
+        overdue = (now - self.begun_at) * 1e3 - SILENCE * ms_per_token * self.first_prompt - SILENCE_MS
+        if overdue <= 0.0 or self.heard_at is None or self.heard_at > self.begun_at or self.doubted:
+            return 0.0
+        return overdue if overdue < LOST_AFTER_S * 1e3 else 0.0
 
     def ms_until_done(self, wanted_ms: Milliseconds, ms_per_token: float, now: Seconds) -> Milliseconds:
         """How long until `done_ms` has come to so much by the passing of time alone; infinite where it does not."""
@@ -237,6 +249,7 @@ class Ledger:
         if reservation is None or reservation.first_token_seen:
             return False
         reservation.first_token_seen = True
+        reservation.load.heard_at = now
         if reservation.is_counted:
             _computed(reservation, number, now)
         return True

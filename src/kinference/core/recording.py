@@ -56,6 +56,8 @@ class RecordedCandidate(msgspec.Struct, frozen=True):
     beside: float
     hit: int
     uncached: int
+    heard_at: Seconds | None = None
+    """When a first token was last reported there, unless the engine tells of less than was sent there."""
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -182,6 +184,7 @@ def _candidate(case: Case, place: int) -> RecordedCandidate:
         prefill_tokens=load.prefill_tokens,
         first_prompt=load.first_prompt,
         begun_at=load.begun_at,
+        heard_at=None if load.doubted else load.heard_at,
         waiting=load.waiting,
         resident=load.resident,
         room=None if load.room == UNLIMITED else load.room,
@@ -232,6 +235,7 @@ def _destination(one: RecordedCandidate) -> Destination:
         prompts={ReservationId(1): one.first_prompt} if one.first_prompt else {},
         first_prompt=one.first_prompt,
         begun_at=one.begun_at,
+        heard_at=one.heard_at,
         waiting=one.waiting,
         resident=one.resident,
         room=UNLIMITED if one.room is None else one.room,

@@ -66,6 +66,13 @@ def test_queue_wait_is_the_time_to_compute_what_is_ahead() -> None:
     assert QueueWait(share=0.1).column(case()) == [0.0, 5.0]
 
 
+def test_an_engine_that_seems_to_hang_is_waited_for_as_long_as_it_is_overdue() -> None:
+    load = Load(prefill_tokens=200, prompts={ReservationId(1): 200}, first_prompt=200, begun_at=-3.4, heard_at=-4.0)
+    hanging = replace(case(), loads=[load, Load()], ahead=[200.0, 0.0])
+    assert QueueWait(begun=True).column(hanging) == pytest.approx([2_000.0, 0.0])
+    assert QueueWait().column(hanging) == [100.0, 0.0]
+
+
 def test_prefill_is_the_time_to_compute_what_is_not_cached() -> None:
     assert Prefill().column(case()) == [50.0, 500.0]
 

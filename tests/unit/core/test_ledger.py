@@ -258,6 +258,37 @@ def test_of_what_is_ahead_so_much_is_left_as_time_has_not_allowed_to_compute() -
     assert load.left_of(50.0, 1.0, 0.1) == 0.0
 
 
+def hung(*, heard: bool) -> tuple[Ledger, Load]:
+    """A prompt of 100 ms has been at an engine since 10 s."""
+    ledger, load = Ledger(), Load()
+    if heard:
+        ledger.first_token(ledger.reserve(load, 100, 10, 0.0), 1.0)
+    ledger.reserve(load, 100, 10, 10.0)
+    return ledger, load
+
+
+def test_an_engine_that_accepts_and_answers_no_more_seems_to_hang_for_as_long_again_as_it_has() -> None:
+    _, load = hung(heard=True)
+    assert [load.hung_ms(1.0, now) for now in (10.0, 10.5, 11.4, 12.4, 20.4)] == pytest.approx([0, 0, 0, 1_000, 9_000])
+    assert load.hung_ms(1.0, 11.4 + LOST_AFTER_S) == 0.0, "its callers have ceased to report"
+
+
+def test_where_nobody_ever_reported_and_where_others_have_since_an_engine_does_not_seem_to_hang() -> None:
+    _, load = hung(heard=False)
+    assert load.hung_ms(1.0, 15.0) == 0.0
+    ledger, load = hung(heard=True)
+    ledger.first_token(ledger.reserve(load, 100, 10, 11.0), 12.0)
+    assert load.hung_ms(1.0, 15.0) == 0.0
+
+
+def test_an_engine_that_tells_of_less_than_was_sent_does_not_seem_to_hang() -> None:
+    _, load = hung(heard=True)
+    for number in range(5):
+        load.observe(seen(11.0 + number, running=0), 500.0)
+    assert load.doubted
+    assert load.hung_ms(1.0, 15.0) == 0.0
+
+
 def test_packing_changes_nothing_but_the_table() -> None:
     ledger, load = Ledger(), Load()
     numbers = [ledger.reserve(load, PREFILL, DECODE, 0.0) for _ in range(3)]

@@ -225,6 +225,22 @@ def test_an_engine_that_comes_back_to_a_busy_fleet_gets_no_more_prompts_than_it_
     assert picked.count(address(0)) <= len(picked) // 2  # 100 ms each; it was fifteen of sixteen
 
 
+def test_an_engine_that_accepts_and_never_answers_gets_hardly_anything_more() -> None:
+    router, hangs, given, due = router_of(fleet_of(2)), address(0), [0, 0], list[tuple[float, Decision]]()
+    for number in range(120):
+        now = 0.1 * number
+        while due and due[0][0] <= now:
+            at, decision = due.pop(0)
+            router.first_token(decision.reservation, 120.0, 200, at)
+        decision = router.decide(replace(CHAT, prompt=(b"%03d" % number * 2_000,)), now)
+        hanging = now >= 2.0 and local(decision).address == hangs
+        given[local(decision).address == hangs] += now >= 4.0
+        if not hanging:
+            due.append((now + 0.12, decision))
+    assert given[True] <= 1
+    assert given[False] >= 79
+
+
 def test_our_own_engines_go_before_a_backend_until_they_are_overloaded() -> None:
     router = router_of(with_cloud(fleet_of(2)), rule(pool_target(), cloud_target()))
     picks = [router.decide(prompt(n), 0.0).choice for n in range(100)]

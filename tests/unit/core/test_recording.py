@@ -59,6 +59,18 @@ def test_a_recorded_decision_comes_out_the_same_to_the_last_bit(policy: str, qos
             router.final_token(decision.reservation, 1_000, 30, rng.choice([None, 0, 500]), number / 7)
 
 
+def test_that_an_engine_seems_to_hang_is_part_of_it() -> None:
+    router = router_of(size=1)
+    router.first_token(router.decide(CHAT, 0.0).reservation, 100.0, 200, 0.5)
+    router.decide(CHAT, 1.0)
+    decision = router.decide(CHAT, 7.0)
+    (recording,) = router.recordings.newest(1)
+    weighed = replay(again(recording))
+    assert decision._weighed is not None
+    assert list(weighed.totals) == list(decision._weighed.totals)
+    assert max(dict(weighed.columns)["queue_wait"]) > 1_000.0
+
+
 def test_what_money_is_worth_in_time_is_part_of_it() -> None:
     router = router_of()
     fleet = Fleet()
