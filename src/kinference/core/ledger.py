@@ -103,9 +103,11 @@ class Load:
         return believed if believed > 0 else 0
 
     def left_of(self, ahead_tokens: float, ms_per_token: float, now: Seconds) -> float:
-        """What is left to compute of so many prompt tokens ahead, ours among them."""
+        """What is left to compute of so many prompt tokens ahead, ours among them, as if all of the time until then
+        went into prompts.
+        """
         left = ahead_tokens - self.done_ms(ms_per_token, now) / ms_per_token
-        return left if left > 0.0 else 0.0
+        return (left if left > 0.0 else 0.0) + self.hung_ms(ms_per_token, now) / ms_per_token
 
     def done_ms(self, ms_per_token: float, now: Seconds) -> Milliseconds:
         """How much of our prompts must be computed by now, though nobody has reported it yet: as much of the first as
