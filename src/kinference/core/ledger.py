@@ -129,7 +129,7 @@ class Load:
         the engine does not tell of the prompt, it is callers who have ceased to report.
         """
         overdue = (now - self.begun_at) * 1e3 - SILENCE * ms_per_token * self.first_prompt - SILENCE_MS
-        if overdue <= 0.0 or self.heard_at is None or self.heard_at > self.begun_at or self.doubted:
+        if overdue <= 0.0 or not self.prompts or self.heard_at is None or self.heard_at > self.begun_at or self.doubted:
             return 0.0
         return overdue if overdue < LOST_AFTER_S * 1e3 else 0.0
 

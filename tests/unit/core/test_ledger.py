@@ -281,6 +281,13 @@ def test_where_nobody_ever_reported_and_where_others_have_since_an_engine_does_n
     assert load.hung_ms(1.0, 15.0) == 0.0
 
 
+def test_an_engine_with_nothing_to_do_does_not_seem_to_hang() -> None:
+    ledger, load = Ledger(), Load()
+    ledger.first_token(ledger.reserve(load, 100, 10, 0.0), 1.0)
+    assert load.hung_ms(1.0, 5.0) == 0.0
+    assert load.left_of(0.0, 1.0, 5.0) == 0.0
+
+
 def test_an_engine_that_tells_of_less_than_was_sent_does_not_seem_to_hang() -> None:
     _, load = hung(heard=True)
     for number in range(5):
