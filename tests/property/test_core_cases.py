@@ -190,6 +190,20 @@ def test_case_10_routers_that_share_only_scrapes_still_spread() -> None:
     assert max(totals.values()) - min(totals.values()) <= 3
 
 
+def test_case_10_a_router_sees_by_scrapes_alone_what_others_have_sent() -> None:
+    """The other one reaches two of the four."""
+    fleets = [pool_of(2), pool_of(4)]
+    routers = [router_of(fleet, seed) for seed, fleet in enumerate(fleets)]
+    totals = dict.fromkeys(map(address, range(4)), 0)
+    for number in range(40):
+        for router in routers:
+            totals[where(router.decide(distinct(number), number * 0.1))] += 1
+        for fleet in fleets:
+            for place, count in totals.items():
+                fleet.observe(POOL, place, Observation(number * 0.1, waiting=count, running=0))
+    assert max(totals.values()) - min(totals.values()) <= 4
+
+
 def test_case_16_an_empty_pool_is_no_workers() -> None:
     fleet = pool_of(0)
     decision = router_of(fleet).decide(distinct(1), 0.0)
