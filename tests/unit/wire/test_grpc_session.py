@@ -10,7 +10,7 @@ import pytest
 
 from kinference.errors import ClientGone
 from kinference.wire.grpc_call import Method
-from kinference.wire.grpc_session import GrpcLimits, GrpcSession, Host
+from kinference.wire.grpc_session import REFUSAL_GRACE, GrpcLimits, GrpcSession, Host
 from kinference.wire.http2 import frames
 from kinference.wire.http2.frames import ErrorCode, FrameType
 from kinference.wire.http2.guard import Http2Limits
@@ -221,10 +221,12 @@ async def test_a_refusal_by_the_head_alone_leaves_its_caller_the_time_to_write(s
     async def refuse(_call: Call) -> None:
         raise RpcError(Status.INVALID_ARGUMENT, "no")
 
-    session = sessions(refuse)
+    session, loop = sessions(refuse), asyncio.get_running_loop()
+    began = loop.time()
     session.receive(session.call(1))
     await turns()
-    assert session.sent() == []
+    is_early = loop.time() - began < REFUSAL_GRACE - 0.001  # a busy machine may have let it pass by
+    assert not is_early or session.sent() == []
     assert session.host.idle.is_set()
     session.receive(data(1, framed(b"of no interest")))
     await answered(session)
