@@ -52,7 +52,7 @@ def true_type(data: str) -> str:
         head = base64.b64decode(data[:_SNIFFED_CHARS])
     except (binascii.Error, ValueError):
         return ""
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+    if head.startswith(b"RIFF") and head.startswith(b"WEBP", 8):
         return "image/webp"
     return next((mime for magic, mime in _MAGIC if head.startswith(magic)), "")
 

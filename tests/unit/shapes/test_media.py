@@ -47,6 +47,11 @@ def test_e8_an_image_of_unknown_bytes_has_the_type_of_its_label(label: str, mime
     assert media.image(Media(label, "AAAA"), "here").mime == mime
 
 
+@pytest.mark.parametrize("data", ["UklGRg==", "UklGRiQA", "UklGRiQAAABXRQ=="])
+def test_e8_an_image_that_ends_within_its_mark_has_the_type_of_its_label(data: str) -> None:
+    assert media.image(Media("image/png", data), "here").mime == "image/png"
+
+
 @pytest.mark.parametrize("mime", ["image/svg+xml", "", "application/pdf"])
 def test_e8_what_is_no_image_is_refused(mime: str) -> None:
     with pytest.raises(BadBody, match="here: unsupported image type"):
