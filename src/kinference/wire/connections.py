@@ -4,12 +4,17 @@ import asyncio
 import errno
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+from kinference.ids import Seconds
 
 EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """What the system says when one more connection is too many, whoever it is to."""
+LAST_WORDS: Final[Seconds] = 1.0
+"""How long those that were closed have to take what was written to them."""
 NETWORK_BITS = 64
 """Of an IPv6 address, which its holder cannot choose."""
 
@@ -38,6 +43,7 @@ class Connections(Generic[Guest]):
         self._tally = tally or Tally()
         self._peers: dict[Guest, str] = {}
         self._counts: Counter[str] = Counter()
+        self._emptied = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._peers)
@@ -57,6 +63,7 @@ class Connections(Generic[Guest]):
         origin = self._peers[guest] = _origin(peer)
         self._counts[origin] += 1
         self._tally.open = len(self._peers)
+        self._emptied.clear()
 
     def discard(self, guest: Guest) -> None:
         """It is gone, if it was counted at all."""
@@ -66,6 +73,15 @@ class Connections(Generic[Guest]):
             self._counts[origin] -= 1
             if not self._counts[origin]:
                 del self._counts[origin]
+            if not self._peers:
+                self._emptied.set()
+
+    async def wait_empty(self, patience: Seconds) -> None:
+        """Wait until none is left, for so long."""
+        if self._peers:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await self._emptied.wait()
 
 
 def peer_of(transport: asyncio.BaseTransport) -> str:

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from kinference.ids import Seconds
 from kinference.wire.burst import Burst
+from kinference.wire.connections import LAST_WORDS
 from kinference.wire.grpc_call import Method
 from kinference.wire.grpc_health import SERVICE as HEALTH
 from kinference.wire.grpc_health import Health
@@ -78,3 +79,6 @@ class GrpcServer:
         for session in tuple(self._host.sessions):
             session.close()
         await self._host.idle.wait()
+        await self._host.sessions.wait_empty(LAST_WORDS)
+        for session in tuple(self._host.sessions):
+            session.abort()

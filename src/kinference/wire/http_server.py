@@ -5,15 +5,13 @@ import asyncio
 from kinference.ids import Seconds
 from kinference.ports import Clock
 from kinference.wire.burst import Burst
+from kinference.wire.connections import LAST_WORDS
 from kinference.wire.exchange import Handler
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.opening import Opening
 from kinference.wire.server_options import HttpServerOptions
 from kinference.wire.site import Site
 from kinference.wire.tls import ServerTls
-
-_LAST_WORDS: Seconds = 1.0
-"""How long a client may take to fetch what was written before its connection is broken off."""
 
 _LAST_CALL_POLL: Seconds = 0.05
 
@@ -95,7 +93,7 @@ class OwnHttpServer:
         site.is_closed = True
         for connection in tuple(site.connections):
             connection.close()
-        await site.wait_empty(_LAST_WORDS)
+        await site.connections.wait_empty(LAST_WORDS)
         for connection in tuple(site.connections):
             connection.abort()
         site.deadlines.close()

@@ -2,12 +2,10 @@
 
 import asyncio
 import logging
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from kinference.errors import ClientGone
-from kinference.ids import Seconds
 from kinference.ports import Clock
 from kinference.wire.connections import Connections
 from kinference.wire.exchange import Exchange, Handler
@@ -70,8 +68,6 @@ class Site:
     is_draining: bool = False
     is_closed: bool = False
     """Whether every connection has been ended. One may still come that the system had accepted before."""
-    emptied: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the last connection has gone while draining."""
 
     def __post_init__(self) -> None:
         options = self.options
@@ -98,16 +94,3 @@ class Site:
         finally:
             if not exchange.is_over:  # cancelled
                 exchange.break_off()
-
-    async def wait_empty(self, patience: Seconds) -> None:
-        """Wait until no connection is left, for so long."""
-        if self.connections:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(patience):
-                    await self.emptied.wait()
-
-    def forget(self, connection: Guest) -> None:
-        """A connection is gone."""
-        self.connections.discard(connection)
-        if self.is_draining and not self.connections:
-            self.emptied.set()

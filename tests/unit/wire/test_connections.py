@@ -57,3 +57,20 @@ async def test_a_peer_without_an_address_has_none() -> None:
             return "" if name == "peername" else default
 
     assert peer_of(Unix()) == ""
+
+
+async def test_who_closes_them_waits_until_the_last_is_gone() -> None:
+    held = Connections[int](10, 10)
+    await held.wait_empty(60)
+    for guest in (1, 2):
+        held.add(guest, "10.0.0.1")
+    waiting = asyncio.ensure_future(held.wait_empty(60))
+    held.discard(1)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    held.discard(2)
+    await waiting
+    held.add(3, "10.0.0.1")
+    await held.wait_empty(0.001)
+    assert len(held) == 1

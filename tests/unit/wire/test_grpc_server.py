@@ -14,6 +14,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived, StreamEnded, TrailersReceived
 
+from kinference.wire.connections import Tally
 from kinference.wire.grpc_server import GrpcServer
 from kinference.wire.grpc_session import GrpcLimits
 from kinference.wire.rpc import Call, RpcService
@@ -28,6 +29,8 @@ async def echo(call: Call) -> None:
 
 
 ECHO = RpcService("test.Service", {"Echo": echo}, inline=True)
+
+FRAME_HEAD_BYTES = 9
 
 
 @asynccontextmanager
@@ -152,6 +155,21 @@ async def test_tls_and_the_reload_of_its_files(tmp_path: Path) -> None:
         files.key.write_bytes(new.key.read_bytes())
         tls.reload()
         assert await call_with(port, new) is grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+async def test_no_connection_outlives_the_server(tmp_path: Path, is_tls: bool) -> None:
+    pair, tally = self_signed(tmp_path, "server"), Tally()
+    context = ssl.create_default_context(cafile=str(pair.certificate))
+    context.set_alpn_protocols(["h2"])
+    tls = ServerTls(TlsFiles(pair.certificate, pair.key)) if is_tls else None
+    async with asyncio.timeout(20):
+        async with serving(tls, GrpcLimits(tally=tally)) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context if is_tls else None)
+            await reader.readexactly(FRAME_HEAD_BYTES)
+            assert tally.open == 1
+        assert tally.open == 0
+    writer.close()
 
 
 async def test_mutual_tls_serves_known_callers_only(tmp_path: Path) -> None:

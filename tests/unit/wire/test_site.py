@@ -112,15 +112,3 @@ async def test_an_answer_whose_handler_was_cancelled_is_broken_off() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert exchange.ends == ["broken off"]
-
-
-async def test_a_draining_site_waits_for_its_last_connection() -> None:
-    site, guest = site_for(answering, HttpServerOptions(connections_max=1)), Guest()
-    await site.wait_empty(60)
-    site.connections.add(guest, "10.0.0.1")
-    assert not site.connections.admits("10.0.0.2")
-    site.is_draining = True
-    waiting = asyncio.ensure_future(site.wait_empty(60))
-    await asyncio.sleep(0)
-    site.forget(guest)
-    await waiting

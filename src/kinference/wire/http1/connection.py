@@ -112,7 +112,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - how it was lost changes nothing
         self.is_lost = True
-        self._site.forget(self)
+        self._site.connections.discard(self)
         self._site.deadlines.forget(self)
         self.resume_writing()
         self._drop_ahead()
@@ -152,7 +152,7 @@ class Connection(asyncio.Protocol):
         """Let another protocol have the transport before anything was read. False when it is ending already."""
         if self._is_ending:
             return False
-        self._site.forget(self)
+        self._site.connections.discard(self)
         self._site.deadlines.forget(self)
         return True
 

@@ -66,7 +66,7 @@ class Http2Ingress(Http2Session[HttpHead]):
 
     def _end_streams(self) -> None:
         self._cancel_all()
-        self._site.forget(self)
+        self._site.connections.discard(self)
 
     def _check_alive(self) -> None:
         if self._open or self._now() - self._idle_since < self._site.options.keepalive:
@@ -179,10 +179,6 @@ class Http2Ingress(Http2Session[HttpHead]):
     def close(self) -> None:
         self._cancel_all()
         self._close()
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
 
 
 def session_limits(options: HttpServerOptions) -> SessionLimits:

@@ -83,6 +83,11 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         """The names in the peer's certificate."""
         return () if self._transport is None else peer_names(self._transport)
 
+    def abort(self) -> None:
+        """Close the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
     # --- the transport's side --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
