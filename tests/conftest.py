@@ -1,6 +1,7 @@
 """What holds for every test."""
 
 import gc
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -25,6 +26,18 @@ def own_garbage() -> Iterator[None]:
     """Find what a test has left open while it is this test's: a later collection would blame whichever runs then."""
     yield
     gc.collect(1)
+
+
+@pytest.fixture(autouse=True)
+def own_logs() -> Iterator[None]:
+    """Undo what a command that ran in this process did to logging: its stream is closed with the test that caught it."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    for handler in tuple(root.handlers):
+        if type(handler) is logging.StreamHandler:  # those that catch what a test logs are of a class of their own
+            root.removeHandler(handler)
+    root.setLevel(level)
 
 
 @pytest.fixture

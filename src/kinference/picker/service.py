@@ -154,9 +154,9 @@ def _guarded(handler: RpcHandler, access: Access, note: Note) -> RpcHandler:
                 access.check(call.metadata, Role.PICKER, names=call.peer_names)
             await handler(call)
         except KinferenceError as error:
-            if (told := _told(error, note)) is None:
+            if not _is_told(error, note):
                 raise
-            raise told from error
+            raise _told(error) from error
 
     return handle
 
@@ -168,9 +168,9 @@ def _guarded_reply(reply: RpcReply, access: Access, note: Note) -> RpcReply:
         try:
             await left
         except KinferenceError as error:
-            if (told := _told(error, note)) is None:
+            if not _is_told(error, note):
                 raise
-            raise told from error
+            raise _told(error) from error
 
     def answer(message: bytes | None, call: Call) -> bytes | Left:
         try:
@@ -178,16 +178,20 @@ def _guarded_reply(reply: RpcReply, access: Access, note: Note) -> RpcReply:
                 access.check(call.metadata, Role.PICKER, names=call.peer_names)
             answered = reply(message, call)
         except KinferenceError as error:
-            if (told := _told(error, note)) is None:
+            if not _is_told(error, note):
                 raise
-            raise told from error
+            raise _told(error) from error
         return answered if isinstance(answered, bytes) else finish(answered)
 
     return answer
 
 
-def _told(error: KinferenceError, note: Note) -> RpcError | None:
-    """A failure as its caller is told of it; None where that is our own fault."""
+def _is_told(error: KinferenceError, note: Note) -> bool:
+    """Note a failure. Returns whether its caller is told of it, which is not of our own faults."""
     note(error)
-    status = convert.STATUS.get(type(error))
-    return None if status is None else RpcError(status, str(error))
+    return type(error) in convert.STATUS
+
+
+def _told(error: KinferenceError) -> RpcError:
+    """To be raised where it is made: a local that held it would close a ring with its traceback, the ticket within."""
+    return RpcError(convert.STATUS[type(error)], str(error))
