@@ -112,7 +112,7 @@ async def _open(store: Store) -> None:
     try:
         await store.open()
     except StoreFailed as error:
-        raise ConfigError("control.store", str(error), "check the path, its permissions and the server") from error
+        raise ConfigError("control.store", str(error)) from error
 
 
 async def backup(config: Config, environ: Mapping[str, str]) -> bytes:

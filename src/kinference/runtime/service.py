@@ -170,8 +170,7 @@ async def open_budgets(spending: Spending) -> None:
     try:
         await spending.book()
     except StoreFailed as error:
-        fix = "budgets need it: check the path, its permissions and the server"
-        raise ConfigError("control.store", str(error), fix) from error
+        raise ConfigError("control.store", str(error), "budgets need it") from error
 
 
 @asynccontextmanager

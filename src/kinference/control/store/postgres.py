@@ -16,6 +16,7 @@ PATIENCE: Seconds = 10.0
 SCHEMA = "kinference"
 _MIGRATION_LOCK = 0x6B696E66
 """Two replicas that start at once migrate one after the other."""
+_REMEDY = "check its address in control.store, that the server is up, and what its log says"
 
 
 class PostgresStore(Store):
@@ -80,7 +81,8 @@ class PostgresStore(Store):
         except asyncpg.ForeignKeyViolationError as error:
             raise Referred(str(error)) from None
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-            raise StoreFailed(f"the PostgreSQL store cannot be used: {type(error).__name__}: {error}") from error
+            why = f"{type(error).__name__}: {error}"
+            raise StoreFailed(f"the PostgreSQL store cannot be used: {why}; {_REMEDY}") from error
 
     async def _connected(self) -> asyncpg.Pool:
         async with self._opening:
@@ -105,7 +107,7 @@ async def _migrate(connection: asyncpg.Connection) -> None:
     await connection.execute("CREATE TABLE IF NOT EXISTS migrations (version INT PRIMARY KEY)")
     version = await connection.fetchval("SELECT coalesce(max(version), 0) FROM migrations")
     if version > len(sql.MIGRATIONS):
-        raise StoreFailed("the PostgreSQL store was written by a newer version of kinference")
+        raise StoreFailed("the PostgreSQL store was written by a newer version of kinference; install that one")
     for place, script in enumerate(sql.MIGRATIONS[version:], start=version + 1):
         await connection.execute(script.format(bytes="BYTEA"))
         await connection.execute("INSERT INTO migrations VALUES ($1)", place)

@@ -21,7 +21,18 @@ BUSY_SECONDS = 10.0
 """How long to wait for another process that writes to the same file."""
 
 BUSY_AGAIN_SECONDS = 0.01
-"""How soon to ask again where SQLite refuses at once instead of waiting: when two turn a new file to WAL, say."""
+"""How soon to ask again. SQLite would wait itself, but not always, and not until a time that is set from outside."""
+
+_WHERE = "check the path, its permissions and its disk"
+_AFRESH = "move it away, and put a copy in its place or a backup into a new one: kinference store restore FILE"
+_REMEDIES = {
+    sqlite3.SQLITE_BUSY: f"another process held it for {BUSY_SECONDS:g} s: wait for it, or end it (fuser tells which)",
+    sqlite3.SQLITE_FULL: "make room on its disk",
+    sqlite3.SQLITE_READONLY: "let this user write to the file and its folder",
+    sqlite3.SQLITE_CORRUPT: _AFRESH,
+    sqlite3.SQLITE_NOTADB: _AFRESH,
+}
+"""What to do about SQLite's primary result codes (sqlite.org/rescode.html)."""
 
 Result = TypeVar("Result")
 
@@ -33,6 +44,8 @@ class SqliteStore(Store):
         self._path = path
         self._thread = ThreadPoolExecutor(1, "kinference-store")
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        """Which file the connection is to: its path may lead to another since."""
 
     async def open(self) -> None:
         await self._do(lambda _connection: None)
@@ -69,21 +82,32 @@ class SqliteStore(Store):
         await self._do(lambda connection: _load(connection, tuple(rows)))
 
     async def _do(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, work)
-
-    def _guarded(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Time spent in the queue counts, so that many who wait for one lock are all told in time."""
         until = time.monotonic() + BUSY_SECONDS
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, work, until)
+
+    def _guarded(self, work: Callable[[sqlite3.Connection], Result], until: float) -> Result:
         while True:
             try:
-                if self._connection is None:
-                    self._connection = _connected(self._path)
-                return work(self._connection)
+                return work(self._connected())
             except sqlite3.IntegrityError as error:
                 raise Referred(str(error)) from None
             except (sqlite3.Error, OSError) as error:
-                if not _busy(error) or time.monotonic() > until:
-                    raise StoreFailed(f"the store {self._path} cannot be used: {error}") from error
-                time.sleep(BUSY_AGAIN_SECONDS)
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise self._failed(str(error), _REMEDIES.get(_code(error), _WHERE)) from error
+                time.sleep(BUSY_AGAIN_SECONDS)  # all that was begun is undone, and asking again is safe
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = _connected(self._path)
+            self._file = _identity(self._path)
+        elif self._file != _identity(self._path):  # what is written to a file without a name is lost, and no error
+            remedy = "put it back, or restart kinference to go on with what is there now"
+            raise self._failed("the file was deleted or replaced while in use", remedy)
+        return self._connection
+
+    def _failed(self, why: str, remedy: str) -> StoreFailed:
+        return StoreFailed(f"the store {self._path} cannot be used: {why}; {remedy}")
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -91,9 +115,18 @@ class SqliteStore(Store):
             self._connection = None
 
 
-def _busy(error: Exception) -> bool:
-    """Whether another has the file just now: all that was begun is undone, and asking again is safe."""
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+def _code(error: Exception) -> int:
+    """SQLite's primary result code; 0 where SQLite itself did not fail."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file it is; None when there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _connected(path: Path) -> sqlite3.Connection:
@@ -101,12 +134,12 @@ def _connected(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):  # a file that is there stays shut: closing it would drop this process's locks on it
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None)
     try:
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         _migrate(connection)
-    except sqlite3.Error:
+    except (sqlite3.Error, StoreFailed):
         connection.close()
         raise
     return connection
@@ -116,7 +149,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
     with _transaction(connection):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > len(sql.MIGRATIONS):
-            raise sqlite3.DatabaseError("it was written by a newer version of kinference")
+            raise StoreFailed("the store was written by a newer version of kinference; install that one")
         for script in sql.MIGRATIONS[version:]:
             connection.execute(script.format(bytes="BLOB"))
         connection.execute(f"PRAGMA user_version = {len(sql.MIGRATIONS)}")

@@ -7,12 +7,26 @@ from pathlib import Path
 import pytest
 
 from kinference.control.errors import Overtaken, Referred, StoreFailed
+from kinference.control.store import sqlite
 from kinference.control.store.base import Kind, Row
 from kinference.control.store.sql import MIGRATIONS
-from kinference.control.store.sqlite import SqliteStore
+from kinference.control.store.sqlite import BUSY_SECONDS, SqliteStore
 
 PROVIDER = Row(Kind.PROVIDER, "p", b"{}")
 ROUTE = Row(Kind.ROUTE, "r", b"[]", "p")
+
+
+class Ticking:
+    """A clock that only sleepers move."""
+
+    def __init__(self) -> None:
+        self.slept = 0.0
+
+    def monotonic(self) -> float:
+        return self.slept
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
 
 
 def mode(path: Path) -> int:
@@ -182,3 +196,71 @@ async def test_a_write_that_sqlite_has_taken_back_by_itself_is_told_by_its_own_r
         await store.write(Row(Kind.PROVIDER, "another", b""))
     await store._do(lambda connection: connection.execute("DROP TRIGGER full").fetchall())
     assert await store.write(Row(Kind.PROVIDER, "another", b"")) == 1
+
+
+async def test_nothing_is_written_to_a_file_that_was_deleted_while_in_use(store: SqliteStore, path: Path) -> None:
+    """It would be acknowledged, and gone at the next start."""
+    await store.write(PROVIDER)
+    away = path.with_name("away.db")
+    await asyncio.to_thread(path.rename, away)
+    with pytest.raises(StoreFailed, match="deleted or replaced while in use; put it back, or restart kinference"):
+        await store.write(Row(Kind.PROVIDER, "another", b""))
+    assert not await asyncio.to_thread(path.exists)
+    await asyncio.to_thread(away.rename, path)
+    assert await store.write(Row(Kind.PROVIDER, "another", b"")) == 1
+
+
+async def test_a_file_put_in_the_place_of_the_one_in_use_is_neither_read_nor_written(
+    store: SqliteStore, path: Path, tmp_path: Path
+) -> None:
+    await store.write(PROVIDER)
+    other = SqliteStore(tmp_path / "other.db")
+    await other.open()
+    await other.close()
+    await asyncio.to_thread((tmp_path / "other.db").rename, path)
+    with pytest.raises(StoreFailed, match="deleted or replaced"):
+        await store.read(Kind.PROVIDER, "p")
+
+
+async def test_many_who_wait_for_one_lock_wait_no_longer_than_one(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other has its own time, the sixth would be told after a minute, and a mere reader, too."""
+    await store.write(PROVIDER)
+    clock = Ticking()
+    monkeypatch.setattr(sqlite, "time", clock)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    writes = [store.write(Row(Kind.PROVIDER, str(number), b"")) for number in range(6)]
+    *refused, found = await asyncio.gather(*writes, store.read(Kind.PROVIDER, "p"), return_exceptions=True)
+    why = "database is locked; another process held it for 10 s: wait for it, or end it (fuser tells which)"
+    assert [str(error) for error in refused] == [f"the store {path} cannot be used: {why}"] * 6
+    assert isinstance(found, Row)
+    assert clock.slept == pytest.approx(BUSY_SECONDS, abs=1)
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert await store.write(Row(Kind.PROVIDER, "after", b"")) == 1
+
+
+async def test_a_full_disk_is_told_with_what_to_do(store: SqliteStore) -> None:
+    await store.write(PROVIDER)
+    await store._do(lambda connection: connection.execute("PRAGMA max_page_count = 1").fetchall())
+    with pytest.raises(StoreFailed, match="database or disk is full; make room on its disk"):
+        await store.write(Row(Kind.PROVIDER, "large", bytes(100_000)))
+    assert await store.read(Kind.PROVIDER, "p") is not None
+
+
+async def test_a_file_that_may_only_be_read_is_told_with_what_to_do(store: SqliteStore) -> None:
+    await store.write(PROVIDER)
+    await store._do(lambda connection: connection.execute("PRAGMA query_only = 1").fetchall())
+    with pytest.raises(StoreFailed, match="readonly database; let this user write to the file and its folder"):
+        await store.write(Row(Kind.PROVIDER, "another", b""))
+
+
+async def test_a_damaged_file_is_told_with_what_to_do(no_database: Path) -> None:
+    store = SqliteStore(no_database)
+    with pytest.raises(StoreFailed, match="move it away, and put a copy in its place or a backup into a new one"):
+        await store.open()
+    await asyncio.to_thread(no_database.unlink)
+    assert await store.write(PROVIDER) == 1
+    await store.close()
