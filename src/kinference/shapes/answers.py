@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from kinference.shapes.citations import Citation, Citations
-from kinference.shapes.ir import Block, Executed, Image, Sealed, Searched, Unread
+from kinference.shapes.ir import Block, Executed, Image, Sealed, Searched, ServerCall, ServerTools, Unread
 from kinference.shapes.logprobs import Logprobs
 from kinference.vocabulary import Api
 
@@ -175,6 +175,8 @@ Piece: TypeAlias = (
     | CitedWithin
     | Executed
     | Searched
+    | ServerCall
+    | ServerTools
     | Unread
     | Counted
     | Finished

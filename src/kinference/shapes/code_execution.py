@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kinference.shapes.ir import Block, Executed, Json, Text, Turn, Unread
+from kinference.shapes.ir import Block, Executed, Json, ServerCall, Text, Turn, Unread
 from kinference.shapes.json_text import dumps
 from kinference.shapes.seals import MARK
 
@@ -138,10 +138,10 @@ def to_gemini(ran: Executed) -> Iterator[Json]:
 
 
 def joined(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks with each run as one, where its result comes."""
+    """The blocks with each run and each call of a server as one, where its result comes."""
     joiner = Joiner()
     for block in blocks:
-        if type(block) is Executed:
+        if type(block) is Executed or type(block) is ServerCall:
             yield from joiner.feed(block)
         else:
             yield block
@@ -149,14 +149,17 @@ def joined(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 class Joiner:
-    """Puts the two halves of a run together, which some APIs tell apart: by its id, or in order where it has none."""
+    """Puts the two halves of a run or of a call together, which some APIs tell apart: by its id, or in order where it
+    has none.
+    """
 
     def __init__(self) -> None:
-        self._open: dict[str, Executed] = {}
+        self._open: dict[str, Executed | ServerCall] = {}
 
-    def feed(self, block: Executed) -> Iterator[Executed]:
+    def feed(self, block: Executed | ServerCall) -> Iterator[Executed | ServerCall]:
         """What is whole now."""
-        if block.code and not block.output and not block.has_failed:
+        begins = block.code if isinstance(block, Executed) else block.name
+        if begins and not block.output and not block.has_failed:
             yield from self._pop(block.id)
             self._open[block.id] = block
         elif (begun := self._open.pop(block.id, None)) is not None:
@@ -164,13 +167,13 @@ class Joiner:
         else:
             yield block
 
-    def rest(self) -> Iterator[Executed]:
-        """Runs of which nothing came."""
+    def rest(self) -> Iterator[Executed | ServerCall]:
+        """Those of which nothing came."""
         yield from self._open.values()
         self._open.clear()
 
-    def _pop(self, run: str) -> Iterator[Executed]:
-        if (begun := self._open.pop(run, None)) is not None:
+    def _pop(self, begun_id: str) -> Iterator[Executed | ServerCall]:
+        if (begun := self._open.pop(begun_id, None)) is not None:
             yield begun
 
 

@@ -120,6 +120,26 @@ class Executed(msgspec.Struct, frozen=True):
     has_failed: bool = False
 
 
+class ServerCall(msgspec.Struct, frozen=True):
+    """A call of an MCP server's tool that the provider made, and what came of it; Messages tells the one without the
+    other, which has no name then.
+    """
+
+    id: str = ""
+    server: str = ""
+    name: str = ""
+    arguments: str = ""
+    output: str = ""
+    has_failed: bool = False
+
+
+class ServerTools(msgspec.Struct, frozen=True):
+    """What an MCP server was found to offer, each with the members `name`, `description` and `input_schema`."""
+
+    server: str
+    tools: tuple[Json, ...] = ()
+
+
 class Refusal(msgspec.Struct, frozen=True):
     text: str
 
@@ -131,7 +151,20 @@ class Unread(msgspec.Struct, frozen=True):
 
 
 Block: TypeAlias = (
-    Text | Image | Audio | File | ToolCall | ToolResult | Reasoning | Sealed | Searched | Executed | Refusal | Unread
+    Text
+    | Image
+    | Audio
+    | File
+    | ToolCall
+    | ToolResult
+    | Reasoning
+    | Sealed
+    | Searched
+    | Executed
+    | ServerCall
+    | ServerTools
+    | Refusal
+    | Unread
 )
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kinference.shapes import web_search
+from kinference.shapes import mcp_calls, web_search
 from kinference.shapes.alternate import answered, orphans
 from kinference.shapes.bedrock_converse.embed import PURPOSE, embeds_by_cohere
 from kinference.shapes.clamps import CLAUDE_APIS, clamp
@@ -25,6 +25,8 @@ from kinference.shapes.ir import (
     Role,
     Sealed,
     Searched,
+    ServerCall,
+    ServerTools,
     Text,
     ToolCall,
     ToolMode,
@@ -98,13 +100,15 @@ def _begun(request: Request, name: str, target: Api) -> Iterator[Lost]:
 
 
 def _where_shown(request: Request, target: Api, kinds: set[type[Block]]) -> Request:
-    """Code that was run and searches that were made in words, and images that the assistant made in the user's turns,
-    where the target lets the assistant show none.
+    """Code that was run and searches that were made in words, as are calls of servers where they have no other form,
+    and images that the assistant made in the user's turns, where the target lets the assistant show none.
     """
     if Executed in kinds:
         request = msgspec.structs.replace(request, turns=tuple(in_words(request.turns)))
     if Searched in kinds:
         request = msgspec.structs.replace(request, turns=tuple(web_search.in_words(request.turns)))
+    if not kinds.isdisjoint((ServerCall, ServerTools)):
+        request = msgspec.structs.replace(request, turns=tuple(mcp_calls.placed(request.turns, request.mcp, target)))
     if target is Api.GEMINI or Image not in kinds:
         return request
     return msgspec.structs.replace(request, turns=tuple(shown_by_user(request.turns)))

@@ -1,12 +1,12 @@
-"""Servers of the Model Context Protocol whose tools the provider calls itself, as Responses and Messages ask for them;
-and calls that a provider made of them earlier.
+"""Servers of the Model Context Protocol whose tools the provider calls itself, as Responses and Messages ask for
+them.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kinference.shapes.ir import Json, McpServer, Text
-from kinference.shapes.json_text import bool_of, dumps, list_of, object_of, string_of, strings_of
+from kinference.shapes.ir import Json, McpServer
+from kinference.shapes.json_text import bool_of, list_of, object_of, string_of, strings_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody, has
 
@@ -17,7 +17,6 @@ BETA: Final = b"mcp-client-2025-11-20"
 _WRITTEN: Final = b'"mcp_servers":[{"type":"url"'
 _ELSEWHERE: Final = ("connector_id", "tunnel_id", "headers")
 """How Responses reaches servers that nobody else could."""
-_EARLIER: Final = ("mcp_tool_use", "mcp_tool_result", "mcp_call")
 
 
 # --- Responses --------------------------------------------------------------------------------------
@@ -129,33 +128,6 @@ def toolsets(servers: Sequence[McpServer]) -> Iterator[Json]:
             configs = {name: {"enabled": True} for name in server.allowed}
             toolset |= {"default_config": {"enabled": False}, "configs": configs}
         yield toolset
-
-
-# --- earlier calls ----------------------------------------------------------------------------------
-
-
-def is_earlier(block: Json) -> bool:
-    """Whether a block of Messages or an item of Responses is of a call that a provider made."""
-    return block.get("type") in _EARLIER
-
-
-def in_words(block: Json) -> Text:
-    """It as text: only its own provider could take it as it was."""
-    texts: list[str] = []
-    if name := block.get("name"):
-        server = block.get("server_name") or block.get("server_label")
-        arguments = block.get("arguments")
-        given = arguments if isinstance(arguments, str) else dumps(block.get("input") or {}).decode()
-        texts.append(f"[called {name} of the server {server} with {given}]")
-    said = block.get("content", block.get("output"))
-    if isinstance(said, list):
-        said = "\n".join(str(part.get("text", "")) for part in said if isinstance(part, dict))
-    if error := block.get("error"):
-        said = error if isinstance(error, str) else dumps(error).decode()
-    if isinstance(said, str) and said:
-        has_failed = bool(error or block.get("is_error"))
-        texts.append(f"[its {'error' if has_failed else 'result'}]\n{said}")
-    return Text("\n".join(texts))
 
 
 def _given(members: Json, name: str, where: str) -> str:

@@ -22,7 +22,20 @@ from kinference.shapes.answers import (
     ToolBegun,
     cited,
 )
-from kinference.shapes.ir import Block, Executed, Image, Reasoning, Refusal, Sealed, Searched, Text, ToolCall, Unread
+from kinference.shapes.ir import (
+    Block,
+    Executed,
+    Image,
+    Reasoning,
+    Refusal,
+    Sealed,
+    Searched,
+    ServerCall,
+    ServerTools,
+    Text,
+    ToolCall,
+    Unread,
+)
 from kinference.shapes.json_text import object_text
 from kinference.shapes.lost import Lost, safe
 from kinference.vocabulary import Api
@@ -36,10 +49,10 @@ _CHAT: Final = (
 _ALL: Final = (*_CHAT, Image, Shown)
 SHOWN: Final[Mapping[Api, frozenset[type]]] = {
     Api.OPENAI_CHAT: frozenset(_ALL),
-    Api.OPENAI_RESPONSES: frozenset((*_ALL, Executed, Searched)),
+    Api.OPENAI_RESPONSES: frozenset((*_ALL, Executed, Searched, ServerCall, ServerTools)),
     Api.OPENAI_COMPLETIONS: frozenset(_SAID),
     Api.OPENAI_EMBEDDINGS: frozenset(_SAID),
-    Api.ANTHROPIC_MESSAGES: frozenset((*_CHAT, Executed, CitedWithin)),
+    Api.ANTHROPIC_MESSAGES: frozenset((*_CHAT, Executed, CitedWithin, ServerCall)),
     Api.GEMINI: frozenset((*_ALL, Executed)),
 }
 """The blocks and pieces that an API's answers have a form for."""
@@ -51,6 +64,8 @@ _NAMES: Final[Mapping[type, str]] = {
     CitedWithin: "document_citation",
     Executed: "code_execution",
     Searched: "web_search",
+    ServerCall: "mcp_call",
+    ServerTools: "mcp_list_tools",
 }
 PARTS: Final[Mapping[str, type]] = {
     "text": Text,
@@ -63,6 +78,8 @@ PARTS: Final[Mapping[str, type]] = {
     "citations of the request's documents": CitedWithin,
     "code that the provider ran": Executed,
     "searches that the provider made": Searched,
+    "calls of MCP servers that the provider made": ServerCall,
+    "lists of what MCP servers offer": ServerTools,
 }
 """What documentation calls the parts of an answer."""
 _ONE_ANSWER: Final = (Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES)

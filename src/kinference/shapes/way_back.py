@@ -29,7 +29,20 @@ from kinference.shapes.answers import (
 from kinference.shapes.dialects import Reader, StreamParser
 from kinference.shapes.failures import failure_of
 from kinference.shapes.gather import gathered
-from kinference.shapes.ir import Block, Executed, Image, Reasoning, Refusal, Sealed, Searched, Text, ToolCall, Unread
+from kinference.shapes.ir import (
+    Block,
+    Executed,
+    Image,
+    Reasoning,
+    Refusal,
+    Sealed,
+    Searched,
+    ServerCall,
+    ServerTools,
+    Text,
+    ToolCall,
+    Unread,
+)
 from kinference.shapes.json_text import dumps, loads
 from kinference.shapes.lost import Lost
 from kinference.shapes.scan import BadBody
@@ -128,7 +141,7 @@ def pieces_of(answer: Answer) -> Iterator[Piece]:
             case Reasoning():
                 yield ReasoningPiece(block.text)
                 yield ReasoningEnd(block.signature, block.issuer)
-            case Sealed() | Executed() | Searched() | Unread():
+            case Sealed() | Executed() | Searched() | ServerCall() | ServerTools() | Unread():
                 yield block
             case ToolCall():
                 yield ToolBegun(*(calls, block.id, block.name, block.is_free_form), block.namespace, block.is_search)

@@ -5,7 +5,7 @@ import pytest
 from kinference.shapes import mcp
 from kinference.shapes.ir import McpServer
 from kinference.shapes.lost import Untranslatable
-from kinference.shapes.mcp import in_words, of_messages, of_responses
+from kinference.shapes.mcp import of_messages, of_responses
 from kinference.shapes.scan import BadBody
 from kinference.shapes.translate import Way, translated
 from kinference.vocabulary import Api
@@ -138,37 +138,3 @@ def test_nobody_else_can_be_made_to_call_one() -> None:
         planned(OF_MESSAGES | {"tool_choice": {"type": "any"}}, MESSAGES, RESPONSES)
     with pytest.raises(Untranslatable, match="tool_choice"):
         planned(OF_RESPONSES | {"tool_choice": "required"}, RESPONSES, MESSAGES)
-
-
-CALLED = {"type": "mcp_tool_use", "id": "m", "name": "find", "server_name": "docs", "input": {"q": 1}}
-CAME = {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": False, "content": [{"type": "text", "text": "x"}]}
-CALL = {"type": "mcp_call", "id": "m", "name": "find", "server_label": "docs", "arguments": '{"q":1}', "output": "x"}
-TOLD = '[called find of the server docs with {"q":1}]'
-
-
-@pytest.mark.parametrize(
-    ("block", "told"),
-    [
-        (CALLED, TOLD),
-        (CAME, "[its result]\nx"),
-        (CAME | {"is_error": True, "content": "no"}, "[its error]\nno"),
-        (CALL, f"{TOLD}\n[its result]\nx"),
-        (CALL | {"output": None, "error": {"code": 1}}, f'{TOLD}\n[its error]\n{{"code":1}}'),
-        (CALL | {"output": None, "error": "gone"}, f"{TOLD}\n[its error]\ngone"),
-    ],
-)
-def test_an_earlier_call_is_told_in_words(block: Any, told: str) -> None:
-    assert in_words(block).text == told
-
-
-def test_a_conversation_with_earlier_calls_goes_elsewhere() -> None:
-    said = [CALLED, CAME, {"type": "text", "text": "so"}]
-    body = {"model": "m", "max_tokens": 9, "messages": [*HI, {"role": "assistant", "content": said}, *HI]}
-    assert sent(body, MESSAGES, CHAT)["messages"][1]["content"][0]["text"] == TOLD
-    items = [{"type": "mcp_list_tools", "id": "l", "server_label": "docs", "tools": []}, CALL]
-    turns = [{"role": "user", "content": "hi"}, *items, {"role": "user", "content": "on"}]
-    made = sent({"model": "m", "input": turns}, RESPONSES, CHAT)["messages"]
-    assert [message["role"] for message in made] == ["user", "assistant", "user"]
-    asked = {"type": "mcp_approval_request", "id": "a", "name": "f", "server_label": "docs", "arguments": "{}"}
-    with pytest.raises(Untranslatable, match="type"):
-        planned({"model": "m", "input": [*turns, asked]}, RESPONSES, CHAT)

@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from kinference.shapes import code_execution
+from kinference.shapes import code_execution, mcp_calls
 from kinference.shapes.answers import Answer, Counts, Finish, Frame
 from kinference.shapes.citations import CITATIONS_MAX, Citation, of_messages, stretches, to_messages
 from kinference.shapes.code_execution import joined
-from kinference.shapes.ir import Block, Executed, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
+from kinference.shapes.ir import Block, Executed, Json, Reasoning, Refusal, Sealed, ServerCall, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps, object_text
 from kinference.shapes.openai_chat.answer import count_in, text_in
 from kinference.shapes.seals import own_or_sealed
@@ -93,7 +93,7 @@ def _read(block: Json) -> Iterator[Block]:
             arguments = dumps(block.get("input") or {}).decode()
             yield ToolCall(text_in(block, "id"), text_in(block, "name"), arguments)
         case str(kind):
-            ran = code_execution.of_messages(block) or made_of_messages(block)
+            ran = code_execution.of_messages(block) or made_of_messages(block) or mcp_calls.of_messages(block)
             yield Unread(kind) if ran is None else ran
             yield from code_execution.held_of(block) if ran is not None else ()
 
@@ -159,6 +159,8 @@ def _written(answer: Answer, answer_id: str, *, is_cut: bool) -> Iterator[Json]:
                 yield {"type": "text", "text": block.text}
             case Executed():
                 yield from code_execution.to_messages(block, f"{answer_id}_{at}")
+            case ServerCall():
+                yield from mcp_calls.to_messages(block, f"{answer_id}_{at}")
             case ToolCall():
                 text = object_text(block.arguments)
                 if text is None and is_cut:

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kinference.shapes import mcp
+from kinference.shapes import mcp, mcp_calls
 from kinference.shapes.alternate import alternating
 from kinference.shapes.claude import budget, effort_of, is_adaptive
 from kinference.shapes.code_execution import MESSAGES_NAME, MESSAGES_TYPE
@@ -23,6 +23,7 @@ from kinference.shapes.ir import (
     Request,
     Role,
     Sealed,
+    ServerCall,
     Text,
     Tool,
     ToolCall,
@@ -165,6 +166,8 @@ def _other(block: Block) -> Json:
             return {"type": "thinking", "thinking": block.text, "signature": block.signature}
         case Sealed():
             return {"type": "redacted_thinking", "data": block.data}
+        case ServerCall():
+            return mcp_calls.half_to_messages(block)
         case _:
             raise Untranslatable(f"{type(block).__name__.lower()}: a Messages destination cannot carry it")
 

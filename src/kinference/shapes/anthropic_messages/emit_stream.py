@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kinference.shapes import code_execution
+from kinference.shapes import code_execution, mcp_calls
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Cited,
@@ -23,7 +23,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.anthropic_messages.answer import message_id, reason_of, usage_of
 from kinference.shapes.citations import to_messages
-from kinference.shapes.ir import Executed, Json, Reasoning, Sealed
+from kinference.shapes.ir import Executed, Json, Reasoning, Sealed, ServerCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import noted
 from kinference.shapes.seals import own_or_sealed
@@ -107,7 +107,7 @@ class MessagesStreamEmitter:
             case Sealed():
                 block = {"type": "redacted_thinking", "data": own_or_sealed(piece, Api.ANTHROPIC_MESSAGES)}
                 return self._close() + self._open("redacted_thinking", block) + self._close()
-            case Executed():
+            case Executed() | ServerCall():
                 return self._close() + self._ran(piece)
             case Cited() | CitedWithin() if self._kind == "text":
                 return self._delta({"type": "citations_delta", "citation": to_messages(piece.citation)})
@@ -136,10 +136,14 @@ class MessagesStreamEmitter:
         }
         return _event("message_start", {"message": message})
 
-    def _ran(self, ran: Executed) -> bytes:
-        call, result = code_execution.to_messages(ran, f"{self._answer_id}_{self._blocks}")
+    def _ran(self, ran: Executed | ServerCall) -> bytes:
+        place = f"{self._answer_id}_{self._blocks}"
+        if isinstance(ran, ServerCall):
+            call, result = mcp_calls.to_messages(ran, place)
+        else:
+            call, result = code_execution.to_messages(ran, place)
         given = dumps(call["input"]).decode()
-        written = self._open("server_tool_use", call | {"input": {}})
+        written = self._open(call["type"], call | {"input": {}})
         written += self._delta({"type": "input_json_delta", "partial_json": given}) + self._close()
         return written + self._open(result["type"], result) + self._close()
 

@@ -140,6 +140,7 @@ FIELDS: Final[Fields] = {
         "cache_control": _IGNORED,
     },
     "mcp_tool_use": {**_CALLED, **dict.fromkeys(("id", "name", "server_name", "input"), _MAPPED)},
+    "mcp_tool_listing": {"type": _IGNORED, "mcp_server_name": _IGNORED, "tools": _IGNORED},
     "mcp_tool_result": {**_CALLED, **dict.fromkeys(("tool_use_id", "content", "is_error"), _MAPPED)},
     "code_execution": {
         "type": Concept.CODE_EXECUTION,

@@ -24,8 +24,9 @@ from kinference.shapes.citations import CITATIONS_MAX, of_messages
 from kinference.shapes.code_execution import Joiner, held_of
 from kinference.shapes.code_execution import of_messages as of_messages_run
 from kinference.shapes.failures import failure_of
-from kinference.shapes.ir import Json, Sealed, Unread
+from kinference.shapes.ir import Executed, Json, Sealed, ServerCall, Unread
 from kinference.shapes.json_text import as_object, dumps, loads, plain
+from kinference.shapes.mcp_calls import of_messages as of_messages_call
 from kinference.shapes.openai_chat.answer import key_in, text_in
 from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
@@ -137,21 +138,19 @@ class MessagesStreamParser:
             case "text":
                 self._cited[index] = _Cited(self._said, [])
                 yield from self._text(text_in(block, "text"))
-            case "server_tool_use":
+            case "server_tool_use" | "mcp_tool_use":
                 self._runs[index] = (block, [])
             case str():
                 yield from self._ran(block)
 
     def _ran(self, block: Json) -> Iterator[Piece]:
         """What only the provider runs: searches, code and what came of it, or what nobody else knows."""
-        ran = of_messages_run(block)
-        if (made := made_of_messages(block)) is not None:
-            yield made
-        elif ran is None:
-            yield Unread(text_in(block, "type"))
+        done = made_of_messages(block) or of_messages_run(block) or of_messages_call(block)
+        if isinstance(done, Executed | ServerCall):
+            yield from self._joiner.feed(done)
+            yield from held_of(block) if isinstance(done, Executed) else ()
         else:
-            yield from self._joiner.feed(ran)
-            yield from held_of(block)
+            yield Unread(text_in(block, "type")) if done is None else done
 
     def _delta(self, index: int | None, delta: Json) -> Iterator[Piece]:
         match delta.get("type"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kinference.shapes import mcp, media
+from kinference.shapes import mcp, mcp_calls, media
 from kinference.shapes.anthropic_messages.fields import DEFAULTS, FIELDS
 from kinference.shapes.anthropic_messages.settings import (
     CHATS,
@@ -194,9 +194,7 @@ def _providers(block: Json, where: str) -> Block:
     kind = block.get("type")
     if kind == "tool_search_tool_result" or (kind == "server_tool_use" and is_tool_search(block.get("name"))):
         return Searched()
-    if mcp.is_earlier(block):
-        return mcp.in_words(block)
-    done = made_of_messages(block) or of_messages_run(block)
+    done = made_of_messages(block) or of_messages_run(block) or mcp_calls.of_messages(block)
     if done is None:
         raise Untranslatable(f"{where}.type: only its own provider knows this kind of block")
     return done

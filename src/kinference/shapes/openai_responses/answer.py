@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from kinference.shapes import code_execution, made_images, web_search
+from kinference.shapes import code_execution, made_images, mcp_calls, web_search
 from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
 from kinference.shapes.citations import CITATIONS_MAX, Citation, held_in, to_responses
 from kinference.shapes.citations import of_openai as of_openai_annotations
@@ -17,6 +17,8 @@ from kinference.shapes.ir import (
     Refusal,
     Sealed,
     Searched,
+    ServerCall,
+    ServerTools,
     Text,
     ToolCall,
     Unread,
@@ -134,7 +136,7 @@ def read_item(item: Json) -> Iterator[Block]:
         case "reasoning":
             yield from _read_thought(item)
         case str(kind):
-            yield Unread(kind)
+            yield mcp_calls.of_responses(item) or Unread(kind)
 
 
 def _read_thought(item: Json) -> Iterator[Block]:
@@ -235,6 +237,10 @@ def _item(block: Block, suffix: str) -> Json | None:
             return code_execution.to_responses(f"ci_{suffix}", block)
         case Searched() if block.queries:
             return web_search.made_to_responses(f"ws_{suffix}", block)
+        case ServerCall():
+            return mcp_calls.to_responses(mcp_calls.item_id(block, suffix), block)
+        case ServerTools():
+            return mcp_calls.listing_to_responses(f"mcpl_{suffix}", block)
         case ToolCall():
             return call_item(f"fc_{suffix}", block)
         case Reasoning() | Sealed():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kinference.shapes import mcp, media
+from kinference.shapes import mcp, mcp_calls, media
 from kinference.shapes.code_execution import RESPONSES_OUTPUTS, RESPONSES_TOOL
 from kinference.shapes.ir import (
     Block,
@@ -17,6 +17,7 @@ from kinference.shapes.ir import (
     Request,
     Role,
     Sealed,
+    ServerCall,
     Text,
     Tool,
     ToolCall,
@@ -32,7 +33,7 @@ from kinference.shapes.reasoners import reasons
 from kinference.shapes.web_search import to_responses
 
 _THOUGHTS = "reasoning.encrypted_content"
-_ITEMS = (ToolCall, ToolResult, Reasoning, Sealed)
+_ITEMS = (ToolCall, ToolResult, Reasoning, Sealed, ServerCall)
 _ROLES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.SYSTEM: "developer"}
 
 
@@ -155,11 +156,13 @@ def _items(turn: Turn) -> Iterator[Json]:
         yield _message(turn.role, said)
 
 
-def _item(block: ToolCall | ToolResult | Reasoning | Sealed) -> Json:
+def _item(block: ToolCall | ToolResult | Reasoning | Sealed | ServerCall) -> Json:
     if isinstance(block, ToolCall):
         return _call(block)
     if isinstance(block, ToolResult):
         return _result(block)
+    if isinstance(block, ServerCall):
+        return mcp_calls.to_responses(mcp_calls.item_id(block, ""), block)
     if isinstance(block, Sealed):
         return {"type": "reasoning", "summary": [], "encrypted_content": block.data}
     summary = [{"type": "summary_text", "text": block.text}]

@@ -18,7 +18,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.ir import Executed, Json, Reasoning, Sealed, Searched, ToolCall
+from kinference.shapes.ir import Executed, Json, Reasoning, Sealed, Searched, ServerCall, ServerTools, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import noted
 from kinference.shapes.openai_responses.answer import cut, ended, envelope, response_id_of, usage_of
@@ -32,6 +32,7 @@ from kinference.shapes.openai_responses.items import (
     SearchItem,
     TextItem,
 )
+from kinference.shapes.openai_responses.mcp_items import ServerCallItem, ServerToolsItem
 from kinference.shapes.sequence import Sequencer
 from kinference.shapes.sse import comment
 
@@ -108,7 +109,7 @@ class ResponsesStreamEmitter:
                 return self._sealed(Reasoning("", piece.signature, piece.issuer))
             case Sealed():
                 return self._close() + self._opened(ReasoningItem(self._suffix())) + self._sealed(piece)
-            case Shown() | Executed() | Searched():
+            case Shown() | Executed() | Searched() | ServerCall() | ServerTools():
                 return self._at_once(piece)
             case Cited() if type(self._open) is TextItem:
                 return self._events_of(self._open.cited(piece.citation, self._said))
@@ -122,16 +123,12 @@ class ResponsesStreamEmitter:
                 return self.fail(piece.message, piece.kind)
         return b""
 
-    def _at_once(self, piece: Shown | Executed | Searched) -> bytes:
+    def _at_once(self, piece: Shown | Executed | Searched | ServerCall | ServerTools) -> bytes:
         """An item that comes whole; what a search found is told by what the text rests on."""
         if isinstance(piece, Searched) and not piece.queries:
             return b""
         closed, suffix = self._close(), self._suffix()
-        if isinstance(piece, Shown):
-            item: Item = ImageItem(suffix, piece.image)
-        else:
-            item = CodeItem(suffix, piece) if isinstance(piece, Executed) else SearchItem(suffix, piece)
-        return closed + self._opened(item) + self._close()
+        return closed + self._opened(_item(suffix, piece)) + self._close()
 
     def _start(self, piece: Started) -> bytes:
         self._counts = self._counts.later(piece.counts)
@@ -179,3 +176,17 @@ class ResponsesStreamEmitter:
         body = dumps({"type": name, "sequence_number": self._events, **members})
         self._events += 1
         return b"event: %s\ndata: %s\n\n" % (name.encode(), body)
+
+
+def _item(suffix: str, piece: Shown | Executed | Searched | ServerCall | ServerTools) -> Item:
+    match piece:
+        case Shown():
+            return ImageItem(suffix, piece.image)
+        case Executed():
+            return CodeItem(suffix, piece)
+        case Searched():
+            return SearchItem(suffix, piece)
+        case ServerCall():
+            return ServerCallItem(suffix, piece)
+        case ServerTools():
+            return ServerToolsItem(suffix, piece)

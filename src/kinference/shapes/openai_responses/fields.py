@@ -128,6 +128,17 @@ FIELDS: Final[Fields] = {
         "type": Concept.EARLIER_MCP,
         **dict.fromkeys(("server_label", "tools", "error"), _IGNORED),
     },
+    "mcp_approval_request": {
+        **_ITEM,
+        "type": Concept.EARLIER_MCP,
+        **dict.fromkeys(("server_label", "name", "arguments"), _MAPPED),
+    },
+    "mcp_approval_response": {
+        **_ITEM,
+        "type": Concept.EARLIER_MCP,
+        "approval_request_id": _IGNORED,
+        **dict.fromkeys(("approve", "reason"), _MAPPED),
+    },
     "web_search": {
         "type": Concept.WEB_SEARCH,
         "filters": Concept.WEB_SEARCH,

@@ -15,8 +15,8 @@ from kinference.shapes.openai_responses.answer import call_item, message_item, r
 from kinference.shapes.web_search import made_to_responses
 
 Events: TypeAlias = list[tuple[str, Json]]
-_ADDED: Final = "response.output_item.added"
-_DONE: Final = "response.output_item.done"
+ADDED: Final = "response.output_item.added"
+DONE: Final = "response.output_item.done"
 
 
 class Item(Protocol):
@@ -70,7 +70,7 @@ class TextItem:
     def begun(self) -> Events:
         started = message_item(self._id, [], "in_progress")
         return [
-            (_ADDED, {"item": started}),
+            (ADDED, {"item": started}),
             ("response.content_part.added", {**self._at, "part": self._part("")}),
         ]
 
@@ -84,7 +84,7 @@ class TextItem:
         return [
             (f"response.{self._name}.done", {**self._at, **self._said(text), **self._odds(self._logprobs)}),
             ("response.content_part.done", {**self._at, "part": self._part(text)}),
-            (_DONE, {"item": self.whole()}),
+            (DONE, {"item": self.whole()}),
         ]
 
     def whole(self) -> Json:
@@ -129,7 +129,7 @@ class CallItem:
         self._name = "custom_tool_call_input" if call.is_free_form else "function_call_arguments"
 
     def begun(self) -> Events:
-        return [(_ADDED, {"item": call_item(self._id, self._call, "in_progress")})]
+        return [(ADDED, {"item": call_item(self._id, self._call, "in_progress")})]
 
     def grown(self, text: str) -> Events:
         self._pieces.append(text)
@@ -142,8 +142,8 @@ class CallItem:
         said = {"input": text} if self._call.is_free_form else {"name": self._call.name, "arguments": text}
         self._call = replace(self._call, arguments=text)
         if self._call.is_search:
-            return [(_DONE, {"item": self.whole()})]
-        return [(f"response.{self._name}.done", {"item_id": self._id, **said}), (_DONE, {"item": self.whole()})]
+            return [(DONE, {"item": self.whole()})]
+        return [(f"response.{self._name}.done", {"item_id": self._id, **said}), (DONE, {"item": self.whole()})]
 
     def whole(self) -> Json:
         return call_item(self._id, self._call)
@@ -157,14 +157,14 @@ class ImageItem:
         self._image = image
 
     def begun(self) -> Events:
-        return [(_ADDED, {"item": to_responses_image(self._id, None)})]
+        return [(ADDED, {"item": to_responses_image(self._id, None)})]
 
     def grown(self, text: str) -> Events:  # noqa: ARG002 - it comes whole
         return []
 
     def done(self) -> Events:
         completed = ("response.image_generation_call.completed", {"item_id": self._id})
-        return [completed, (_DONE, {"item": self.whole()})]
+        return [completed, (DONE, {"item": self.whole()})]
 
     def whole(self) -> Json:
         return to_responses_image(self._id, self._image)
@@ -179,7 +179,7 @@ class CodeItem:
 
     def begun(self) -> Events:
         return [
-            (_ADDED, {"item": to_responses_run(self._id, Executed(), "in_progress")}),
+            (ADDED, {"item": to_responses_run(self._id, Executed(), "in_progress")}),
             ("response.code_interpreter_call.in_progress", {"item_id": self._id}),
         ]
 
@@ -192,7 +192,7 @@ class CodeItem:
             ("response.code_interpreter_call_code.done", {"item_id": self._id, "code": self._ran.code}),
             ("response.code_interpreter_call.interpreting", {"item_id": self._id}),
             ("response.code_interpreter_call.completed", {"item_id": self._id}),
-            (_DONE, {"item": self.whole()}),
+            (DONE, {"item": self.whole()}),
         ]
 
     def whole(self) -> Json:
@@ -208,7 +208,7 @@ class SearchItem:
 
     def begun(self) -> Events:
         return [
-            (_ADDED, {"item": made_to_responses(self._id, self._made, "in_progress")}),
+            (ADDED, {"item": made_to_responses(self._id, self._made, "in_progress")}),
             ("response.web_search_call.in_progress", {"item_id": self._id}),
             ("response.web_search_call.searching", {"item_id": self._id}),
         ]
@@ -218,7 +218,7 @@ class SearchItem:
 
     def done(self) -> Events:
         completed = ("response.web_search_call.completed", {"item_id": self._id})
-        return [completed, (_DONE, {"item": self.whole()})]
+        return [completed, (DONE, {"item": self.whole()})]
 
     def whole(self) -> Json:
         return made_to_responses(self._id, self._made)
@@ -237,7 +237,7 @@ class ReasoningItem:
         self._seal = thought
 
     def begun(self) -> Events:
-        return [(_ADDED, {"item": reasoning_item(self._id, Reasoning(""))})]
+        return [(ADDED, {"item": reasoning_item(self._id, Reasoning(""))})]
 
     def grown(self, text: str) -> Events:
         first = not self._pieces
@@ -253,7 +253,7 @@ class ReasoningItem:
             ("response.reasoning_summary_text.done", {**self._at, "text": text}),
             ("response.reasoning_summary_part.done", {**self._at, "part": part}),
         ]
-        return [*(said if self._pieces else ()), (_DONE, {"item": self.whole()})]
+        return [*(said if self._pieces else ()), (DONE, {"item": self.whole()})]
 
     def whole(self) -> Json:
         text = "".join(self._pieces)

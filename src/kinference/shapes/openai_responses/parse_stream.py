@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from kinference.shapes import web_search
+from kinference.shapes import mcp_calls, web_search
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Cited,
@@ -26,7 +26,7 @@ from kinference.shapes.citations import CITATIONS_MAX, held_in
 from kinference.shapes.citations import of_openai as of_openai_annotations
 from kinference.shapes.code_execution import RESPONSES_ITEM
 from kinference.shapes.failures import failure_of
-from kinference.shapes.ir import Executed, Image, Json, Sealed, Searched, Unread
+from kinference.shapes.ir import Executed, Image, Json, Sealed, Searched, ServerCall, ServerTools, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.logprobs import Logprobs, of_openai
 from kinference.shapes.made_images import CALL, of_responses
@@ -43,6 +43,13 @@ _PARTS: Final = ("output_text", "refusal", *_THOUGHTS, *_ARGUMENTS)
 _WHOLE: Final = ("text", "refusal", "arguments", "input")
 """Where such an event has the whole."""
 _CALLS = ("function_call", "custom_tool_call")
+_WHOLE_ITEMS: Final = (
+    RESPONSES_ITEM,
+    web_search.RESPONSES_ITEM,
+    mcp_calls.RESPONSES_CALL,
+    mcp_calls.RESPONSES_LISTING,
+)
+"""Of what a provider did itself, read where it is done."""
 
 
 _NO_COUNTS: Final = Counts()
@@ -187,9 +194,9 @@ class ResponsesStreamParser:
                 for at, part in enumerate(_parts(item, place)):
                     yield from self._whole(_Part(index, name, at), text_in(part, "text"))
             yield from self._sealed(index, text_in(item, "encrypted_content"))
-        elif kind in (RESPONSES_ITEM, web_search.RESPONSES_ITEM):
+        elif kind in _WHOLE_ITEMS:
             for block in read_item(item):
-                if isinstance(block, Executed | Searched | Unread):
+                if isinstance(block, Executed | Searched | ServerCall | ServerTools | Unread):
                     yield block
                 elif isinstance(block, Image):
                     yield Shown(block)

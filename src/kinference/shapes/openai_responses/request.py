@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from kinference.shapes import mcp, media
+from kinference.shapes import mcp, mcp_calls, media
 from kinference.shapes.code_execution import RESPONSES_TOOL, is_responses_tool
 from kinference.shapes.code_execution import of_responses as of_responses_run
 from kinference.shapes.extras import extras
@@ -46,7 +46,7 @@ from kinference.vocabulary import Api
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 
-_NO_TURNS = ("additional_tools", "mcp_list_tools")
+_NO_TURNS = ("additional_tools", mcp_calls.RESPONSES_LISTING)
 """Items that say what there is to call, and nothing else."""
 
 LOGPROBS = "message.output_text.logprobs"
@@ -149,16 +149,27 @@ def _turn(item: Json, where: str) -> Turn:
             call, found = string_of(item.get("call_id"), f"{where}.call_id"), loaded_tools([item])
             names = ", ".join(tool.name for tool in found)
             return Turn(Role.USER, (ToolResult(call, (Text(f"Tools found: {names or 'none'}"),)),))
-        case "image_generation_call" if item.get("result"):
-            return Turn(Role.ASSISTANT, (made(string_of(item["result"], f"{where}.result")),))
-        case "code_interpreter_call":
-            return Turn(Role.ASSISTANT, (of_responses_run(item),))
-        case _ if mcp.is_earlier(item):
-            return Turn(Role.ASSISTANT, (mcp.in_words(item),))
-        case "web_search_call":
-            return Turn(Role.ASSISTANT, (made_of_responses(item),))
         case "reasoning":
             return Turn(Role.ASSISTANT, tuple(_thought(item, where)))
+        case "mcp_approval_response":
+            return Turn(Role.USER, (mcp_calls.asked_in_words(item),))
+        case _:
+            return Turn(Role.ASSISTANT, (_providers(item, where),))
+
+
+def _providers(item: Json, where: str) -> Block:
+    """What the provider did itself, or asked to be allowed to do."""
+    match item.get("type"):
+        case "image_generation_call" if item.get("result"):
+            return made(string_of(item["result"], f"{where}.result"))
+        case "code_interpreter_call":
+            return of_responses_run(item)
+        case "web_search_call":
+            return made_of_responses(item)
+        case "mcp_call":
+            return mcp_calls.call_of_responses(item)
+        case "mcp_approval_request":
+            return mcp_calls.asked_in_words(item)
         case _:
             raise Untranslatable(f"{where}.type: only its own provider knows this kind of item")
 
