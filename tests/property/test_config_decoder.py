@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kinference.config.decode import compose, line_of
 from kinference.config.load import parse
 from kinference.config.reference import written
 from kinference.config.schema import Config
@@ -44,6 +46,24 @@ def test_any_tree_is_a_configuration_or_a_config_error(tree: Any) -> None:
 @given(MARKUP | st.text())
 def test_any_text_is_a_configuration_or_a_config_error(text: str) -> None:
     assert_only_a_config_error_gets_out(text)
+
+
+def drawn(node: yaml.Node | None) -> object:
+    """All that the decoder reads of a node."""
+    if isinstance(node, yaml.MappingNode):
+        return line_of(node), node.tag, [(drawn(key), drawn(value)) for key, value in node.value]
+    if isinstance(node, yaml.SequenceNode):
+        return line_of(node), node.tag, [drawn(item) for item in node.value]
+    return node and (line_of(node), node.tag, node.value)
+
+
+@given(TREES, st.booleans())
+def test_both_parsers_of_yaml_read_the_same(tree: Any, in_blocks: bool) -> None:
+    text = yaml.safe_dump(tree, allow_unicode=True, default_flow_style=not in_blocks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yaml, "__with_libyaml__", False)
+        slowly = drawn(compose(text))
+    assert drawn(compose(text)) == slowly
 
 
 @given(st.integers(1, 2**40), st.floats(0.001, 1e6), st.integers(0, 65535), st.none() | st.integers(-(10**17), 10**17))

@@ -5,12 +5,16 @@ line and its spelling: `no` is not turned into false, `1:30` not into 90. Every 
 """
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import yaml
+from yaml.composer import Composer
+from yaml.resolver import Resolver
 
 from kinference.config.keys import Key, Kind, is_choice, item_of, keys_of, spellings, value_of
 from kinference.config.problems import InvalidConfig
@@ -32,28 +36,36 @@ BROKEN: Final = object()
 
 _TAG = "tag:yaml.org,2002:"
 _STRING, _NULL = _TAG + "str", _TAG + "null"
+_UNCLEAN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _PLAIN = {_TAG + kind for kind in ("str", "int", "float", "bool", "timestamp", "value", "merge")}
 
 
-class _BoundedComposer(yaml.SafeLoader):
-    """Composes nodes, and refuses to nest deeper than any configuration does."""
+class _BoundedComposer(Composer, Resolver):
+    """Composes nodes from a parser's events, and refuses to nest deeper than any configuration does."""
 
-    depth = 0
+    def __init__(self, parser: yaml.SafeLoader | yaml.CSafeLoader) -> None:
+        Composer.__init__(self)
+        Resolver.__init__(self)
+        self._depth = 0
+        self.check_event, self.peek_event, self.get_event = parser.check_event, parser.peek_event, parser.get_event
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.depth >= DEPTH_MAX:
-            raise yaml.MarkedYAMLError(problem=f"nested deeper than {DEPTH_MAX}", problem_mark=self.get_mark())
-        self.depth += 1
+        if self._depth >= DEPTH_MAX:
+            event: Any = self.peek_event()
+            raise yaml.MarkedYAMLError(problem=f"nested deeper than {DEPTH_MAX}", problem_mark=event.start_mark)
+        self._depth += 1
         node: yaml.Node | None = super().compose_node(parent, index)
-        self.depth -= 1
+        self._depth -= 1
         return node
 
 
 def compose(text: str) -> yaml.Node | None:
     """The node graph of a YAML text; None when it is empty. Raises InvalidConfig for what is not YAML."""
+    if yaml.__with_libyaml__:  # a fifth of the time; what it refuses the other may take, and else says why
+        with suppress(yaml.YAMLError, ValueError):
+            return _BoundedComposer(yaml.CSafeLoader(text)).get_single_node()
     try:
-        composer = _BoundedComposer(text)
-        return composer.get_single_node()
+        return _BoundedComposer(yaml.SafeLoader(text)).get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = (error.problem or error.context or "cannot be read")[:200]
@@ -204,10 +216,7 @@ def described(node: yaml.Node) -> str:
 
 def is_clean(text: str) -> bool:
     """No control character, line break or lone surrogate: none belongs in a name, a URL or a header."""
-    return not any(
-        char < " " or "\x7f" <= char <= "\x9f" or char in "\u2028\u2029" or "\ud800" <= char <= "\udfff"
-        for char in text
-    )
+    return _UNCLEAN.search(text) is None
 
 
 def line_of(node: yaml.Node) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 import pytest
+import yaml
 
 from kinference.config.decode import BROKEN, NODES_MAX, PROBLEMS_MAX, Decoder, compose, is_clean, join, shown
 from kinference.config.keys import about
@@ -129,6 +130,20 @@ def test_what_is_not_yaml_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfig) as refusal:
         compose(text)
     assert refusal.value.path == "yaml"
+
+
+def test_braces_within_a_plain_value_are_read_by_whoever_takes_them() -> None:
+    """libyaml does not."""
+    node = compose("{name: ${NAME}, age: 1}")
+    assert isinstance(node, yaml.MappingNode)
+    assert [value.value for _, value in node.value] == ["${NAME}", "1"]
+
+
+@pytest.mark.parametrize("has_libyaml", [True, False])
+def test_what_nests_too_deep_is_refused_with_its_line(monkeypatch: pytest.MonkeyPatch, has_libyaml: bool) -> None:
+    monkeypatch.setattr(yaml, "__with_libyaml__", has_libyaml)
+    with pytest.raises(InvalidConfig, match="line 2: yaml: nested deeper than 16"):
+        compose("a:\n " + "[" * 100_000)
 
 
 def test_a_syntax_error_names_its_line() -> None:
