@@ -9,7 +9,9 @@ import botocore.session  # type: ignore[import-untyped]  # it ships no types
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming, MessageCreateParamsStreaming
 from botocore.validate import ParamValidator  # type: ignore[import-untyped]  # it ships no types
 from google.genai import types as google
+from openai.types import completion_create_params as completions
 from openai.types.chat import completion_create_params as chat
+from openai.types.embedding_create_params import EmbeddingCreateParams
 from openai.types.responses import response_create_params as responses
 from pydantic import BaseModel, ValidationError
 from typing_extensions import get_type_hints, is_typeddict
@@ -132,6 +134,10 @@ def _blobs(value: Any) -> Any:
 _OF: Mapping[Api, Callable[[Any], list[str]]] = {
     Api.OPENAI_CHAT: _typed(chat.CompletionCreateParamsStreaming, chat.CompletionCreateParamsNonStreaming),
     Api.OPENAI_RESPONSES: _typed(responses.ResponseCreateParamsStreaming, responses.ResponseCreateParamsNonStreaming),
+    Api.OPENAI_COMPLETIONS: _typed(
+        completions.CompletionCreateParamsStreaming, completions.CompletionCreateParamsNonStreaming
+    ),
+    Api.OPENAI_EMBEDDINGS: _typed(EmbeddingCreateParams, EmbeddingCreateParams),
     Api.ANTHROPIC_MESSAGES: _typed(MessageCreateParamsStreaming, MessageCreateParamsNonStreaming),
     Api.GEMINI: _gemini,
     Api.BEDROCK_CONVERSE: _converse,

@@ -12,6 +12,8 @@ import msgspec
 from kinference.errors import UpstreamCut
 from kinference.gateway.itl import InterTokenGaps
 from kinference.ids import Seconds
+from kinference.shapes.json_text import dumps, loads
+from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event, EventTooLong, SseReader, emit
 from kinference.shapes.usage import Usage, read_usage
 from kinference.shapes.watch import Kind, StreamWatcher
@@ -201,7 +203,9 @@ class EventPassage:
     def farewell(self) -> bytes | None:
         """An error in the client's dialect, and none of the signs of a good end."""
         gap = b"" if self._is_between_events() else b"\n\n"
-        return gap + _FAREWELLS.get(self._api, _openai_farewell)(self._events)
+        if self._api is Api.OPENAI_RESPONSES:
+            return gap + _responses_farewell(self._events, self._watcher.begun)
+        return gap + _FAREWELLS.get(self._api, _openai_farewell)()
 
     def keep_alive(self) -> bytes:
         if self._api is Api.GEMINI or not self._is_between_events():  # whose clients read every line as data
@@ -221,30 +225,32 @@ class EventPassage:
         return self._gaps.counts()
 
 
-def _openai_farewell(_events: int) -> bytes:
+def _openai_farewell() -> bytes:
     error = {"message": BROKEN_MESSAGE, "type": "server_error", "param": None, "code": BROKEN_CODE}
     return emit("", msgspec.json.encode({"error": error}))
 
 
-def _anthropic_farewell(_events: int) -> bytes:
+def _anthropic_farewell() -> bytes:
     error = {"type": "api_error", "message": BROKEN_MESSAGE}
     return emit("error", msgspec.json.encode({"type": "error", "error": error}))
 
 
-def _responses_farewell(events: int) -> bytes:
-    """Numbered as the next event: those of a Responses stream count from 0."""
-    error = {"code": BROKEN_CODE, "message": BROKEN_MESSAGE}
-    response = {"object": "response", "status": "failed", "error": error, "output": []}
-    failed = {"type": "response.failed", "sequence_number": events, "response": response}
-    return emit("response.failed", msgspec.json.encode(failed))
+def _responses_farewell(events: int, begun: bytes) -> bytes:
+    """The response as it began, and failed. Numbered as the next event: those of a Responses stream count from 0."""
+    try:
+        told = loads(begun)
+    except BadBody:
+        told = None
+    response = told.get("response") if isinstance(told, dict) else None
+    error = {"code": "server_error", "message": BROKEN_MESSAGE}  # of the few codes that its clients take
+    outcome = {"object": "response", "status": "failed", "error": error, "output": []}
+    failed = (response if isinstance(response, dict) else {}) | outcome
+    event = {"type": "response.failed", "sequence_number": events, "response": failed}
+    return emit("response.failed", dumps(event))
 
 
-def _gemini_farewell(_events: int) -> bytes:
+def _gemini_farewell() -> bytes:
     return emit("", msgspec.json.encode({"error": {"code": 502, "message": BROKEN_MESSAGE, "status": "UNAVAILABLE"}}))
 
 
-_FAREWELLS = {
-    Api.ANTHROPIC_MESSAGES: _anthropic_farewell,
-    Api.OPENAI_RESPONSES: _responses_farewell,
-    Api.GEMINI: _gemini_farewell,
-}
+_FAREWELLS = {Api.ANTHROPIC_MESSAGES: _anthropic_farewell, Api.GEMINI: _gemini_farewell}

@@ -82,6 +82,8 @@ class StreamWatcher:
         """The answer came to its end, by either sign that its API gives: no more is owed to the client."""
         self.is_failed = False
         """The destination reported an error inside the stream."""
+        self.begun = b""
+        """The event by which a stream of Responses began: it holds the response as far as it is known."""
 
     def _ways(self, api: Api) -> tuple[Callable[[Event], Kind], Callable[[bytes], Skimmed] | None]:
         """How an event is looked at, and how what leads a chunk is skimmed."""
@@ -169,6 +171,8 @@ class StreamWatcher:
             return Kind.CONTENT
         if name in _RESPONSES_ENDS or name == "response.failed":
             self._usage.read(event.data)
+        elif name == "response.created":
+            self.begun = event.data
         if name in {"error", "response.failed"}:
             return Kind.ERROR
         return Kind.END if name in _RESPONSES_ENDS or event.data == _DONE else Kind.OTHER

@@ -81,12 +81,24 @@ def test_a10_an_anthropic_stream_that_breaks_off_ends_in_an_error_event() -> Non
 
 def test_a10_a_responses_stream_that_breaks_off_ends_in_the_next_numbered_failure() -> None:
     passage = EventPassage(Api.OPENAI_RESPONSES, hide_usage=False)
-    passage.feed(b'event: response.created\ndata: {"type":"response.created","sequence_number":0}\n\n', 0.0)
+    begun = (
+        b'{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"in_progress","tools":[]}}'
+    )
+    passage.feed(b"event: response.created\ndata: %b\n\n" % begun, 0.0)
     farewell = passage.farewell()
     assert farewell is not None
     failed = json.loads(farewell.partition(b"data: ")[2])
     assert (failed["type"], failed["sequence_number"]) == ("response.failed", 1)
-    assert failed["response"]["error"]["code"] == "upstream_closed"
+    assert failed["response"]["error"]["code"] == "server_error"  # one of those that its official client takes
+    assert (failed["response"]["id"], failed["response"]["tools"]) == ("resp_1", [])
+    assert failed["response"]["status"] == "failed"
+
+
+@pytest.mark.parametrize("begun", [b"", b"data: [1]\n\n", b'event: response.created\ndata: {"response":1}\n\n'])
+def test_a10_a_responses_stream_that_began_in_no_known_way_ends_in_a_failure_too(begun: bytes) -> None:
+    passage = EventPassage(Api.OPENAI_RESPONSES, hide_usage=False)
+    passage.feed(begun, 0.0)
+    assert b'"status":"failed"' in (passage.farewell() or b"")
 
 
 def test_a_farewell_in_the_middle_of_an_event_ends_that_event_first() -> None:

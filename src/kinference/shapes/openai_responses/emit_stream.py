@@ -1,5 +1,7 @@
 """Pieces of an answer written as Responses events: each item opened, filled, closed and repeated whole at the end."""
 
+from typing import Final
+
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Cited,
@@ -36,6 +38,9 @@ from kinference.shapes.openai_responses.mcp_items import ServerCallItem, ServerT
 from kinference.shapes.sequence import Sequencer
 from kinference.shapes.sse import comment
 
+_CODES: Final = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
+"""Of the few that its clients take, those that say more than that something failed."""
+
 
 class ResponsesStreamEmitter:
     """Fed pieces, gives events; `finish` ends the stream well, `fail` does not."""
@@ -71,9 +76,9 @@ class ResponsesStreamEmitter:
         whole = self._response | outcome | {"output": self._output, "usage": usage_of(self._counts)}
         return last + self._event(f"response.{outcome['status']}", {"response": whole})
 
-    def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:
+    def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:  # noqa: ARG002 - it knows few codes
         """A response that failed, with what there is of it."""
-        error = {"code": code or kind or "server_error", "message": message}
+        error = {"code": kind or "server_error", "message": message}
         response = self._response or envelope(response_id_of("", self._frame), "", self._frame)
         failed = response | {"status": "failed", "error": error, "output": self._output}
         return self._event("response.failed", {"response": failed})
@@ -120,7 +125,7 @@ class ResponsesStreamEmitter:
             case Finished():
                 self._finish = piece.finish
             case Failed():
-                return self.fail(piece.message, piece.kind)
+                return self.fail(piece.message, _CODES.get(piece.status, ""))
         return b""
 
     def _at_once(self, piece: Shown | Executed | Searched | ServerCall | ServerTools) -> bytes:

@@ -1,7 +1,8 @@
 from typing import Any
 
 import pytest
-from openai.types.responses import ResponseStreamEvent
+from openai._models import validate_type
+from openai.types.responses import ResponseFailedEvent, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from tests.unit.shapes.conversions import CHAT, MESSAGES, RESPONSES, Stream, chunk, data, named
@@ -86,13 +87,20 @@ def test_a10_a_stream_that_breaks_off_has_failed() -> None:
     stream = streamed(chunk({"content": "a"}))
     stream.raw += stream.translation.fail("gone", "upstream_closed")
     assert stream.types[-1] == "response.failed"
-    assert stream.events[-1]["response"]["error"] == {"code": "upstream_closed", "message": "gone"}
+    assert stream.events[-1]["response"]["error"] == {"code": "server_error", "message": "gone"}
     assert Stream(RESPONSES, CHAT).translation.fail("gone", "x").startswith(b"event: response.failed\n")
     assert Stream(RESPONSES, CHAT).translation.keep_alive() == b": keep-alive\n\n"
 
 
-def test_an_error_is_a_failure() -> None:
-    assert streamed(chunk({"content": "a"}), {"error": {"message": "boom"}}).types[-1] == "response.failed"
+@pytest.mark.parametrize(
+    ("status", "code"), [(400, "invalid_prompt"), (429, "rate_limit_exceeded"), (503, "server_error")]
+)
+def test_an_error_is_a_failure_with_a_code_that_the_official_client_takes(status: int, code: str) -> None:
+    stream = streamed(chunk({"content": "a"}), {"error": {"message": "boom", "type": "busy", "code": status}})
+    failed = stream.events[-1]
+    assert failed["type"] == "response.failed"
+    assert failed["response"]["error"] == {"code": code, "message": "boom"}
+    validate_type(type_=ResponseFailedEvent, value=failed)
 
 
 def test_sealed_thoughts_come_back_to_their_issuer() -> None:
