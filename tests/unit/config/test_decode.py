@@ -132,11 +132,13 @@ def test_what_is_not_yaml_is_refused(text: str) -> None:
     assert refusal.value.path == "yaml"
 
 
-def test_braces_within_a_plain_value_are_read_by_whoever_takes_them() -> None:
-    """libyaml does not."""
-    node = compose("{name: ${NAME}, age: 1}")
-    assert isinstance(node, yaml.MappingNode)
-    assert [value.value for _, value in node.value] == ["${NAME}", "1"]
+@pytest.mark.parametrize("has_libyaml", [True, False])
+def test_what_libyaml_refuses_is_read_as_without_it(monkeypatch: pytest.MonkeyPatch, has_libyaml: bool) -> None:
+    """It takes no colon before a comma."""
+    monkeypatch.setattr(yaml, "__with_libyaml__", has_libyaml)
+    node = compose("[elm:, oak]")
+    assert isinstance(node, yaml.SequenceNode)
+    assert [type(item) for item in node.value] == [yaml.MappingNode, yaml.ScalarNode]
 
 
 @pytest.mark.parametrize("has_libyaml", [True, False])
