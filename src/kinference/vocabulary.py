@@ -71,6 +71,14 @@ class Engine(Enum):
     LLAMACPP = "llamacpp"
     OPENAI = "openai"
 
+    @property
+    def extends_chat(self) -> bool:
+        """Whether it takes what vLLM adds to Chat: more ways to sample, and beginnings of answers to go on from."""
+        return self in _EXTENDING
+
+
+_EXTENDING = (Engine.VLLM, Engine.SGLANG)
+
 
 class Role(Enum):
     """What the holder of a token may do: on ports that ask for one, each request is open to some roles."""

@@ -243,7 +243,7 @@ def _choice(destination: Destination, model: str) -> EndpointChoice | BackendCho
     if backend is not None:
         return BackendChoice(backend.ref, model, backend.api, backend.path)
     assert endpoint is not None
-    return EndpointChoice(endpoint.spec.pool, endpoint.spec.address, model, destination.generation)
+    return EndpointChoice(endpoint.spec.pool, endpoint.spec.address, model, destination.generation, endpoint.engine)
 
 
 def _tiers(targets: Sequence[Target]) -> Iterable[Sequence[Target]]:

@@ -7,7 +7,7 @@ import msgspec
 
 from kinference.core.limits import Left
 from kinference.ids import Address, Milliseconds, ObjectRef, ReservationId, Seconds
-from kinference.vocabulary import Api, Outcome
+from kinference.vocabulary import Api, Engine, Outcome
 
 
 class EndpointChoice(msgspec.Struct, frozen=True, gc=False):
@@ -17,6 +17,7 @@ class EndpointChoice(msgspec.Struct, frozen=True, gc=False):
     address: Address
     model: str
     generation: int
+    engine: Engine = Engine.AUTO
 
 
 class BackendChoice(msgspec.Struct, frozen=True, gc=False):

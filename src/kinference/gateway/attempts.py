@@ -178,7 +178,7 @@ class Attempts:
         leg = chat_leg_to(destination, order.inbound, self._outside.directory)
         if leg is None:
             return self._unresolved(AbortReason.NOT_DISPATCHED)
-        way = Way(order.inbound.api, leg.api, self._record.model, order.loss)
+        way = Way(order.inbound.api, leg.api, self._record.model, order.loss, extends_chat=leg.extends_chat)
         back: WayBack | None = None
         if order.counts:
             body = count_request(placed.body, way)
@@ -197,7 +197,7 @@ class Attempts:
             return known_way_back(known, leg.api, self._record.model)
         inbound = order.inbound
         streams = detect.streams_by_path(inbound.path)
-        way = Way(inbound.api, leg.api, self._record.model, order.loss, streams)
+        way = Way(inbound.api, leg.api, self._record.model, order.loss, streams, leg.extends_chat)
         return way_back(order.body.whole, placed.body, way)
 
     def _with_usage(self, placed: Placed) -> bytes:

@@ -30,6 +30,8 @@ class EndpointRoute:
 
     origin: str
     path_prefix: str = ""
+    extends_chat: bool = False
+    """Whether it takes what vLLM adds to Chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class Leg(Frozen, frozen=True):
     """Signs the request once its body is known."""
     may_lack: bool = False
     """Whether it leads to an engine by a path that some engines do not have."""
+    extends_chat: bool = False
+    """Whether it leads to an engine that takes what vLLM adds to Chat."""
 
     def __repr__(self) -> str:
         return f"Leg({self.name!r})"  # neither the secret nor the fields, which carry it too
@@ -127,7 +131,8 @@ def _engine_leg(destination: LocalTarget, endpoint: EndpointRoute, inbound: Inbo
     if api is not inbound.api:
         path, query = TOKENIZE if is_count(path) else path_to(api, inbound.api, "", streaming=False), ""
     target = _with_query(join_path(endpoint.path_prefix, path), query)
-    return Leg(destination.address, endpoint.origin, target, fields, api, may_lack=api in _NOT_EVERYWHERE)
+    may_lack, extends = api in _NOT_EVERYWHERE, endpoint.extends_chat
+    return Leg(destination.address, endpoint.origin, target, fields, api, may_lack=may_lack, extends_chat=extends)
 
 
 def _provider_leg(destination: ProviderTarget, backend: BackendRoute, inbound: Inbound) -> Leg | None:

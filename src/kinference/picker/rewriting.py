@@ -37,12 +37,13 @@ def rewrite(body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice,
         api = parsed.api.at_engines
         if api is parsed.api:
             return Rewritten(_salted(_patched(body, parsed, choice), body, parsed))
-        made, way_back = _translated(body, parsed, api, choice.model, arguments)
+        way = Way(parsed.api, api, choice.model, arguments.loss, parsed.streaming, choice.engine.extends_chat)
+        made, way_back = translated(body, way)
         return Rewritten(_salted(made, body, parsed), "", way_back)
     path = _path(choice, parsed)
     if not choice.api.speaks(parsed.api):
-        made, way_back = _translated(body, parsed, choice.api, choice.model, arguments)
-        return Rewritten(made, path, way_back)
+        made, way_back = translated(body, Way(parsed.api, choice.api, choice.model, arguments.loss, parsed.streaming))
+        return Rewritten(hosted(made, choice.api), path, way_back)
     patched = _patched(body, parsed, choice)
     whole = body if patched is None else patched
     final = hosted(whole, choice.api)
@@ -82,8 +83,3 @@ def _salted(made: bytes | None, body: bytes, parsed: Parsed) -> bytes | None:
     if parsed.has_own_salt or parsed.api is _EMBEDDINGS:
         return made
     return set_member(body if made is None else made, "cache_salt", parsed.salt)
-
-
-def _translated(body: bytes, parsed: Parsed, api: Api, model: str, arguments: PickArguments) -> tuple[bytes, WayBack]:
-    made, way_back = translated(body, Way(parsed.api, api, model, arguments.loss, parsed.streaming))
-    return hosted(made, api), way_back

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kinference.core.fleet import Fleet
+from kinference.core.fleet import Endpoint, Fleet
 from kinference.core.policy import RoutingRules, is_glob
 from kinference.gateway.backends import EndpointRoute, ServedModel
 from kinference.ids import Address
@@ -55,7 +55,9 @@ class FleetDirectory:
             return
         self._version = self._fleet.version
         self._models = served_models(self._fleet, self._rules)
-        specs = [endpoint.spec for endpoint in self._fleet.endpoints()]
-        self._routes = {
-            spec.address: EndpointRoute(f"{spec.scheme}://{spec.address}", spec.path_prefix) for spec in specs
-        }
+        self._routes = {endpoint.spec.address: _route(endpoint) for endpoint in self._fleet.endpoints()}
+
+
+def _route(endpoint: Endpoint) -> EndpointRoute:
+    spec = endpoint.spec
+    return EndpointRoute(f"{spec.scheme}://{spec.address}", spec.path_prefix, endpoint.engine.extends_chat)

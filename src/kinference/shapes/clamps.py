@@ -38,6 +38,13 @@ _TIERS: Final[Mapping[Api, Mapping[str, str]]] = {
 """Those of OpenAI's that an API has not, and the nearest that it has."""
 
 
+_EXTENDED: Final = (
+    (Concept.TOP_K, "top_k"),
+    (Concept.MIN_P, "min_p"),
+    (Concept.REPETITION_PENALTY, "repetition_penalty"),
+)
+
+
 class _Rule(Protocol):
     def __call__(self, request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
         """The request within range, and what that costs."""
@@ -132,6 +139,14 @@ def _plain(request: Request, fields: Fields, target: Api) -> tuple[Request, list
         if any(media.audio_format(sound.source.mime) not in OPENAI_AUDIO for sound in sounds):
             raise Untranslatable(f"{name_of(Concept.AUDIO, fields)}: this model takes WAV and MP3")
     return request, []
+
+
+def _extended(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """Without ways to sample that some engines add to Chat, where the destination is none of these."""
+    if target is not Api.OPENAI_CHAT or request.is_extended_chat:
+        return request, []
+    given = [concept for concept, name in _EXTENDED if getattr(request.sampling, name) is not None]
+    return request, [Lost("dropped", name_of(concept, fields)) for concept in given]
 
 
 def _thoughts(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
@@ -235,6 +250,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _user,
     _grammar,
     _plain,
+    _extended,
     _thoughts,
     _search,
     _code,

@@ -331,6 +331,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the destination speaks Chat for a model that is not OpenAI's, and may not know what is newer in it: the
     cap's present name, tools that are no functions.
     """
+    is_extended_chat: bool = False
+    """Whether what vLLM adds to Chat is known there."""
     sampling: Sampling = Sampling()
     answers: int = 1
     """How many answers to the same request are wanted."""
@@ -352,3 +354,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     dimensions: int | None = None
     extras: tuple[str, ...] = ()
     """Fields that were given and that no other API has, as the client's API names them."""
+
+
+def begins_answer(request: Request) -> bool:
+    """Whether the conversation ends with what the assistant's answer is to begin with."""
+    last = request.turns[-1] if request.turns else None
+    return last is not None and last.role is Role.ASSISTANT and not any(type(one) is ToolCall for one in last.blocks)

@@ -31,6 +31,7 @@ from kinference.shapes.ir import (
     ToolCall,
     ToolMode,
     ToolResult,
+    begins_answer,
     kinds_of,
 )
 from kinference.shapes.lost import Lost, Untranslatable, safe
@@ -95,7 +96,7 @@ def _begun(request: Request, name: str, target: Api) -> Iterator[Lost]:
     """What it costs that the client began the answer. Raises Untranslatable."""
     if target in CLAUDE_APIS and not begins_answers(request.model):
         raise Untranslatable(f"{name}: this model begins its answers itself")
-    if treatment(Concept.PREFILL, target) is Treatment.CLAMPED:
+    if treatment(Concept.PREFILL, target) is Treatment.CLAMPED and not request.is_extended_chat:
         yield Lost("clamped", name, "not continued")
 
 
@@ -167,7 +168,7 @@ def uses(request: Request, target: Api) -> Iterator[Concept]:
                 yield from _result(block, issuers)
             else:
                 yield from _block(block, issuers)
-    if request.turns and request.turns[-1].role is Role.ASSISTANT and not _has_calls(request.turns[-1].blocks):
+    if begins_answer(request):
         yield Concept.PREFILL
 
 
@@ -260,7 +261,3 @@ def _media(source: Media, concept: Concept, by_url: Concept) -> Iterator[Concept
     if source.file_id:
         yield Concept.HELD_MEDIA
     yield by_url if source.url else concept
-
-
-def _has_calls(blocks: tuple[Block, ...]) -> bool:
-    return any(isinstance(block, ToolCall) for block in blocks)

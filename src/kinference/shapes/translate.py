@@ -61,6 +61,8 @@ class Way(msgspec.Struct, frozen=True):
     loss: Loss = Loss.WARN
     streams: bool = False
     """Known to be a stream, also where only the client's path says so."""
+    extends_chat: bool = False
+    """The destination is an engine that takes what vLLM adds to Chat."""
 
 
 class Return(msgspec.Struct, frozen=True):
@@ -140,7 +142,9 @@ def plan(body: bytes, way: Way) -> Plan:
     check_speakers(request.turns)
     streams = request.is_streaming or way.streams
     is_plain = way.destination in _LIKE_OPENAI and not is_openais(way.model)
-    request = replace(request, model=way.model, is_streaming=streams, is_plain_chat=is_plain)
+    is_extended = way.extends_chat and shape is Api.OPENAI_CHAT
+    request = replace(request, model=way.model, is_streaming=streams)
+    request = replace(request, is_plain_chat=is_plain, is_extended_chat=is_extended)
     if request.mcp and way.destination is Api.VERTEX_ANTHROPIC:
         raise Untranslatable("mcp_servers: Vertex AI has no calls of them")
     request, losses = fit(request, as_named(client.fields, fields), shape, way.loss)

@@ -206,10 +206,14 @@ class FakePicker:
 
 
 def directory(*models: str) -> Directory:
-    """Every endpoint, one provider and the given models."""
+    """Every endpoint, of which the second extends Chat, one provider and the given models."""
     routes = {PROVIDER.backend: BackendRoute(PROVIDER.backend, "https://cloud.test/v1", PROVIDER_KEY, Api.OPENAI_CHAT)}
     served = tuple(ServedModel(name) for name in models or ("m",))
-    return Directory(lambda address: EndpointRoute(f"http://{address}"), routes.get, lambda: served)
+
+    def locate(address: Address) -> EndpointRoute:
+        return EndpointRoute(f"http://{address}", extends_chat=address == ENGINE_B.address)
+
+    return Directory(locate, routes.get, lambda: served)
 
 
 @dataclass

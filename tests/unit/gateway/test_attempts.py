@@ -106,6 +106,16 @@ def test_an_engine_that_lacks_the_clients_api_is_asked_in_chat_and_known_by_it_a
     assert run.attempts.prepare(run.placed(ENGINE_A, body), ENGINE_A) is None
 
 
+def test_such_an_engine_goes_on_from_what_begins_the_answer() -> None:
+    run = Run(MESSAGES, Api.ANTHROPIC_MESSAGES)
+    begun = b'{"role":"user","content":"hi"},{"role":"assistant","content":"So"}'
+    body = b'{"model":"m","max_tokens":5,"messages":[%b]}' % begun
+    run.prepared(ENGINE_B, body)
+    chat = run.attempts.prepare_in_chat(run.placed(ENGINE_B, body), ENGINE_B)
+    assert isinstance(chat, Sending)
+    assert b'"continue_final_message":true' in b"".join(chat.request.body)
+
+
 def test_only_what_engines_may_lack_is_missed() -> None:
     run = Run()
     assert not run.attempts.lacks_path(NOT_FOUND, run.prepared())

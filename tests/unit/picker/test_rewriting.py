@@ -12,7 +12,7 @@ from kinference.shapes.detect import parse
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 from kinference.shapes.translate import Way, translated
-from kinference.vocabulary import Api, Loss
+from kinference.vocabulary import Api, Engine, Loss
 
 CLOUD = ObjectRef("default", "cloud")
 CHAT = b'{ "model":"m", "messages":[{"role":"user","content":"hi"}],"seed":1}'
@@ -69,6 +69,13 @@ def test_vertex_has_the_model_in_its_path_alone() -> None:
 def test_an_engine_is_asked_in_the_clients_api() -> None:
     engine = EndpointChoice(ObjectRef("default", "pool"), Address("10.0.0.1:8000"), "other", 1)
     assert rewritten(engine) == Rewritten(CHAT.replace(b'"m"', b'"other"'))
+
+
+@pytest.mark.parametrize(("kind", "top_k"), [(Engine.VLLM, 5), (Engine.SGLANG, 5), (Engine.LLAMACPP, None)])
+def test_an_engine_that_extends_chat_is_told_more(kind: Engine, top_k: int | None) -> None:
+    engine = EndpointChoice(ObjectRef("default", "pool"), Address("10.0.0.1:8000"), "m", 1, kind)
+    body = GEMINI.replace(b'{"contents"', b'{"generationConfig":{"topK":5},"contents"')
+    assert loaded(rewritten(engine, body, GEMINI_PATH)).get("top_k") == top_k
 
 
 def test_strictly_a_loss_is_refused() -> None:

@@ -3,7 +3,7 @@ from kinference.core.policy import ModelRule, RoutingRules
 from kinference.gateway.backends import EndpointRoute
 from kinference.ids import Address, ObjectRef
 from kinference.runtime.directory import FleetDirectory, served_models
-from kinference.vocabulary import Api
+from kinference.vocabulary import Api, Engine
 
 POOL = ObjectRef("default", "chat")
 ADDRESS = Address("127.0.0.1:8000")
@@ -53,6 +53,14 @@ def test_the_directory_follows_the_fleet() -> None:
     made.remove_pool(POOL)
     assert directory.locate(ADDRESS) is None
     assert list(directory.models()) == []
+
+
+def test_an_engine_that_extends_chat_is_known_for_it_once_it_is_known() -> None:
+    made = fleet("llama")
+    directory = FleetDirectory(made, RoutingRules())
+    directory.locate(ADDRESS)
+    made.set_engine(POOL, ADDRESS, Engine.SGLANG)
+    assert directory.locate(ADDRESS) == EndpointRoute("https://127.0.0.1:8000", "/engine", extends_chat=True)
 
 
 def test_an_unknown_address_is_not_guessed() -> None:

@@ -23,12 +23,14 @@ from kinference.shapes.ir import (
     ToolChoice,
     ToolResult,
     Turn,
+    begins_answer,
 )
 from kinference.shapes.seals import geminis_signatures, is_gemini
 from kinference.shapes.web_search import to_chat
 
 ID_MAX = 64
 _SAMPLING = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty")
+_EXTENDED = ("top_k", "min_p", "repetition_penalty")
 
 
 def emit_request(request: Request) -> Json:
@@ -43,7 +45,7 @@ def emit_request(request: Request) -> Json:
         body["modalities"] = ["image", "text"]
     if request.max_tokens is not None:
         body["max_tokens" if request.is_plain_chat else "max_completion_tokens"] = request.max_tokens
-    body |= sampling(request.sampling, _SAMPLING)
+    body |= sampling(request.sampling, (*_SAMPLING, *_EXTENDED) if request.is_extended_chat else _SAMPLING)
     if request.stop:
         body["stop"] = list(request.stop)
     if request.format is not None:
@@ -57,6 +59,8 @@ def emit_request(request: Request) -> Json:
         body["verbosity"] = request.verbosity
     if request.is_streaming:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
+    if request.is_extended_chat and begins_answer(request):
+        body |= {"add_generation_prompt": False, "continue_final_message": True}
     body["messages"] = list(_messages(request))
     return body
 

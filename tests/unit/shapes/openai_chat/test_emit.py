@@ -25,7 +25,8 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import dumps
 from kinference.shapes.openai_chat.emit import emit_request
-from tests.unit.shapes.conversions import CHAT, HI, MESSAGES, messages_to_chat, sent
+from kinference.shapes.translate import Way, translated
+from tests.unit.shapes.conversions import CHAT, GEMINI, HI, MESSAGES, messages_to_chat, sent
 
 IMAGE = Image(Media("image/png", "AAAA"))
 
@@ -138,3 +139,34 @@ def test_servers_of_others_models_are_told_the_user_in_the_older_way_and_nothing
     body = messages_to_chat(metadata={"user_id": "u"})
     assert body["user"] == "u"
     assert "safety_identifier" not in body
+
+
+BEGUN = {"role": "assistant", "content": "The answer is"}
+OF_GEMINI = {
+    "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+    "generationConfig": {"topK": 40},
+}
+
+
+def test_an_engine_that_extends_chat_goes_on_from_what_begins_the_answer() -> None:
+    body = json.dumps({"model": "m", "max_tokens": 9, "messages": [*HI, BEGUN]}).encode()
+    made, back = translated(body, Way(MESSAGES, CHAT, "m", extends_chat=True))
+    sent_there = json.loads(made)
+    assert (sent_there["add_generation_prompt"], sent_there["continue_final_message"]) == (False, True)
+    assert (sent_there["messages"][-1], back.warnings) == (BEGUN, "")
+    made, back = translated(body, Way(MESSAGES, CHAT, "m"))
+    assert "continue_final_message" not in json.loads(made)
+    assert back.warnings == "clamped=beginning of the answer:not continued"
+
+
+def test_a_conversation_that_ends_with_the_users_turn_begins_no_answer() -> None:
+    body = json.dumps({"model": "m", "max_tokens": 9, "messages": [*HI, BEGUN, *HI]}).encode()
+    assert "continue_final_message" not in json.loads(translated(body, Way(MESSAGES, CHAT, "m", extends_chat=True))[0])
+
+
+def test_an_engine_that_extends_chat_samples_as_the_client_asks() -> None:
+    body = json.dumps(OF_GEMINI).encode()
+    made, back = translated(body, Way(GEMINI, CHAT, "m", extends_chat=True))
+    assert (json.loads(made)["top_k"], back.warnings) == (40, "")
+    made, back = translated(body, Way(GEMINI, CHAT, "m"))
+    assert ("top_k" in json.loads(made), back.warnings) == (False, "dropped=generationConfig.topK")
