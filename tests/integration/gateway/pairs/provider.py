@@ -147,7 +147,7 @@ def _is_stream(path: str) -> bool:
 
 
 def embeds(path: str) -> bool:
-    return any(word in path for word in (":batchEmbedContents", ":predict", "/embeddings", "titan"))
+    return any(word in path for word in (":batchEmbedContents", ":predict", "/embeddings", "/invoke"))
 
 
 def _faults(shape: Api, path: str, body: Any) -> list[str]:
@@ -163,16 +163,16 @@ def _faults(shape: Api, path: str, body: Any) -> list[str]:
 def embeddings(path: str, body: Any) -> Any:
     """A vector for every text, the n-th being (n, 0.5)."""
     if ":batchEmbedContents" in path:
-        return {"embeddings": [{"values": [at, 0.5]} for at in range(len(body["requests"]))]}
+        return {"embeddings": [{"values": vector} for vector in vectors(body["requests"])]}
     if ":predict" in path:
-        return {
-            "predictions": [
-                {"embeddings": {"values": [at, 0.5], "statistics": {"token_count": 3}}}
-                for at in range(len(body["instances"]))
-            ]
-        }
-    if "titan" in path:
-        return {"embedding": [0, 0.5], "inputTextTokenCount": 3}
+        told = [{"values": vector, "statistics": {"token_count": 3}} for vector in vectors(body["instances"])]
+        return {"predictions": [{"embeddings": one} for one in told]}
+    if "/invoke" in path:
+        return {"id": "e1", "response_type": "embeddings_floats", "embeddings": vectors(body["texts"])}
     inputs = body["input"] if isinstance(body["input"], list) else [body["input"]]
-    data = [{"object": "embedding", "index": at, "embedding": [at, 0.5]} for at in range(len(inputs))]
+    data = [{"object": "embedding", "index": at, "embedding": one} for at, one in enumerate(vectors(inputs))]
     return {"object": "list", "model": "theirs", "data": data, "usage": {"prompt_tokens": 3, "total_tokens": 3}}
+
+
+def vectors(texts: list[Any]) -> list[list[float]]:
+    return [[at, 0.5] for at in range(len(texts))]

@@ -25,7 +25,7 @@ from kinference.wire.http_server import OwnHttpServer
 from tests.integration.gateway.harness import RawUpstream, RealClock
 from tests.integration.gateway.pairs.provider import Providers
 
-PLAIN, THINKING, FAILING = "plain", "thinking", "failing"
+PLAIN, THINKING, FAILING, EMBEDDING = "plain", "thinking", "failing", "embedding"
 _CLAUDE, _GEMINI, _GPT = "claude-sonnet-4-5", "gemini-2.5-pro", "gpt-4o"
 MODELS: Mapping[Api, tuple[str, str]] = {
     # one that does not reason, and one that does
@@ -59,6 +59,8 @@ def _backends() -> Iterator[BackendSpec]:
         for purpose in (PLAIN, THINKING, FAILING):  # failures of the one are no reason to avoid the others
             theirs = thinking if purpose == THINKING else plain
             yield BackendSpec(ObjectRef(purpose, api.value), api, {model_at(api, purpose): theirs})
+        embeds = "cohere.embed-multilingual-v3" if api is Api.BEDROCK_CONVERSE else plain
+        yield BackendSpec(ObjectRef(EMBEDDING, api.value), api, {model_at(api, EMBEDDING): embeds})
 
 
 async def _serve(stack: AsyncExitStack, providers: Providers) -> str:
