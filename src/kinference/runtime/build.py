@@ -44,7 +44,6 @@ from kinference.runtime.port_limits import grpc_limits, http_options
 from kinference.runtime.rules import admission_rules, apply, routing_rules
 from kinference.runtime.views import (
     decision_views,
-    endpoint_views,
     recording_views,
     refusal_views,
     tenant_views,
@@ -238,11 +237,11 @@ def build_admin(
         parts.arrivals.publish(parts.metrics)
         publish_cuts(parts.fleet, parts.router, parts.metrics)
 
-    drains = Drains(parts.fleet, lambda: endpoint_views(parts.router, parts.clock.now()))
+    drains = Drains(parts.fleet, lambda: parts.router.snapshot(parts.clock.now()))
     return Admin(
         AdminSources(
             metrics=parts.metrics,
-            endpoints=lambda: endpoint_views(parts.router, parts.clock.now()),
+            endpoints=lambda: parts.router.snapshot(parts.clock.now()),
             recordings=lambda limit: recording_views(parts.router, limit),
             refusals=lambda limit: refusal_views(parts.router, limit),
             decisions=lambda limit: decision_views(parts.desk, parts.router, limit),

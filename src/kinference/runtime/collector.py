@@ -1,6 +1,8 @@
 """The cyclic garbage collector, told what kind of process this is."""
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _YOUNG_MAX = 10_000
 """New objects before the young are looked through. Nearly all of ours go by reference count, so looking costs more than
@@ -15,3 +17,15 @@ def settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_MAX, _MIDDLE_MAX, *gc.get_threshold()[2:])
+
+
+@contextmanager
+def at_rest() -> Iterator[None]:
+    """For work on another thread that makes a great many objects and keeps most: looking through them again and again
+    holds up the event loop, which shares the interpreter, and finds nothing.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

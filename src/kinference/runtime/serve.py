@@ -10,6 +10,7 @@ from pathlib import Path
 from kinference.config.schema import Config
 from kinference.config.watch import Reloader, watch_file
 from kinference.errors import ConfigError
+from kinference.runtime import collector
 from kinference.runtime.exposure import refuse_exposure
 from kinference.runtime.planes import ALL, Plane
 from kinference.runtime.service import Service, running, write_ports
@@ -87,7 +88,8 @@ def _reloads(service: Service, options: ServeOptions, hangup: asyncio.Event) -> 
 async def _reload_on(source: AsyncIterator[None], service: Service, options: ServeOptions) -> None:
     assert options.reloader is not None, "only a file is read again"
     async for _ in source:
-        fresh = await asyncio.to_thread(options.reloader.reload)
+        with collector.at_rest():
+            fresh = await asyncio.to_thread(options.reloader.reload)
         if fresh is None:
             continue
         try:

@@ -16,11 +16,6 @@ from kinference.picker.desk import Desk
 from kinference.picker.flow import Flow
 
 
-def endpoint_views(router: Router, now: Seconds) -> Sequence[Mapping[str, object]]:
-    """Every destination: its state, its load, what has been learned of it."""
-    return [asdict(row) for row in router.snapshot(now)]
-
-
 def decision_views(desk: Desk, router: Router, limit: int) -> Sequence[Mapping[str, object]]:
     """The newest decisions, each with everything that was weighed."""
     return [_decision_view(flow, router.explain(flow.decision)) for flow in desk.flows(limit)]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kinference.runtime.collector import settle
+from kinference.runtime.collector import at_rest, settle
 
 
 @pytest.fixture
@@ -24,3 +24,13 @@ def test_what_is_there_is_left_alone_and_the_young_are_looked_through_less_often
     assert gc.get_threshold()[0] > usual
     assert gc.get_threshold()[1] < middle
     assert gc.get_threshold()[2] == oldest
+
+
+def test_it_rests_for_a_while_and_goes_on_whatever_happens() -> None:
+    def fail() -> None:
+        assert not gc.isenabled()
+        raise KeyError
+
+    with pytest.raises(KeyError), at_rest():
+        fail()
+    assert gc.isenabled()

@@ -7,7 +7,6 @@ from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
 from kinference.ids import Address, ObjectRef
 from kinference.runtime.drains import Drains
-from kinference.runtime.views import endpoint_views
 
 A, B = ObjectRef("default", "a"), ObjectRef("default", "b")
 ONE, TWO = Address("h1:1"), Address("h2:1")
@@ -18,10 +17,10 @@ def test_an_address_drains_in_all_its_pools_or_the_one_that_is_named() -> None:
     fleet.set_pool(A, [EndpointSpec(A, ONE), EndpointSpec(A, TWO)])
     fleet.set_pool(B, [EndpointSpec(B, ONE)])
     router = Router(fleet, RoutingRules(), Random(1))
-    drains = Drains(fleet, lambda: endpoint_views(router, 0.0))
+    drains = Drains(fleet, lambda: router.snapshot(0.0))
 
     def drain(address: Address, pool: str, draining: bool) -> list[tuple[object, object, object]]:
-        return [(row["pool"], row["address"], row["draining"]) for row in drains.drain(address, pool, draining)]
+        return [(row.pool, row.address, row.draining) for row in drains.drain(address, pool, draining)]
 
     assert drain(ONE, "", True) == [("default/a", ONE, True), ("default/b", ONE, True)]
     assert drain(ONE, "default/a", False) == [("default/a", ONE, False)]

@@ -15,7 +15,7 @@ from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
 from kinference.ports import PickArguments
 from kinference.runtime.clock import SystemClock
-from kinference.runtime.views import decision_views, endpoint_views, tenant_views, unready_reason, waiting_views
+from kinference.runtime.views import decision_views, tenant_views, unready_reason, waiting_views
 from kinference.vocabulary import Api
 
 POOL = ObjectRef("default", "chat")
@@ -41,7 +41,7 @@ def pushed(desk: Desk) -> StreamId:
 
 def test_endpoints_are_shown_with_their_state_and_load() -> None:
     router = Router(fleet(ready=True), RoutingRules(), Random(1))
-    (shown,) = msgspec.json.decode(msgspec.json.encode(endpoint_views(router, 0.0)))
+    (shown,) = msgspec.json.decode(msgspec.json.encode(router.snapshot(0.0)))
     assert (shown["address"], shown["ready"], shown["requests"], shown["models"]) == (ADDRESS, True, 0, ["demo"])
 
 
