@@ -36,7 +36,7 @@ from kinference.shapes.translate import Way, emit, plan
 from kinference.shapes.way_back import StreamTranslation
 from kinference.vocabulary import Api
 
-PINNED = "litellm==1.74.9"
+PINNED = "litellm==1.80.0"
 SIDE = Path(__file__).parent / "rival" / "litellm_side.py"
 PATH = "/v1/chat/completions"
 DESTINATIONS = {

@@ -9,17 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kinference.shapes.ir import (
-    Audio,
-    Block,
-    File,
-    Refusal,
-    Role,
-    Text,
-    ToolCall,
-    ToolResult,
-    Turn,
-)
+from kinference.shapes.ir import ASSISTANT, SYSTEM, USER, Audio, Block, File, Refusal, Text, ToolCall, ToolResult, Turn
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 
@@ -33,7 +23,7 @@ def check_speakers(turns: Iterable[Turn]) -> None:
     be told. Raises BadBody.
     """
     for turn in turns:
-        is_assistant = turn.role is Role.ASSISTANT
+        is_assistant = turn.role is ASSISTANT
         for block in turn.blocks:
             kind = type(block)
             if kind is not Text and (kind in _NOT_THE_ASSISTANTS if is_assistant else kind is ToolCall):
@@ -57,7 +47,7 @@ def alternating(turns: Iterable[Turn]) -> tuple[Turn, ...]:
         merged = tuple(_answered(_merged(merged)))
     if not merged:
         raise BadBody("messages: no user message; this destination needs one")
-    if merged[0].role is Role.ASSISTANT:
+    if merged[0].role is ASSISTANT:
         raise Untranslatable("messages: the first is the assistant's; this destination needs the user's first")
     return merged
 
@@ -67,16 +57,16 @@ def answered(turns: Iterable[Turn]) -> Iterator[Turn]:
     open_calls: dict[str, None] = {}
     for turn in turns:
         results = [block for block in turn.blocks if isinstance(block, ToolResult)]
-        if turn.role is Role.ASSISTANT:
+        if turn.role is ASSISTANT:
             if open_calls:
-                yield Turn(Role.USER, tuple(_results_first((), open_calls)))
+                yield Turn(USER, tuple(_results_first((), open_calls)))
             yield turn
             open_calls = dict.fromkeys(block.id for block in turn.blocks if isinstance(block, ToolCall))
-        elif turn.role is Role.USER and len(results) == len(turn.blocks) and _are_of(results, open_calls):
+        elif turn.role is USER and len(results) == len(turn.blocks) and _are_of(results, open_calls):
             yield turn  # others may follow, each in a turn of its own
             for result in results:
                 del open_calls[result.id]
-        elif turn.role is Role.USER:
+        elif turn.role is USER:
             yield replace(turn, blocks=tuple(_results_first(turn.blocks, open_calls)))
             open_calls = {}
         else:
@@ -91,7 +81,7 @@ def _are_of(results: Sequence[ToolResult], calls: dict[str, None]) -> bool:
 
 def _are_in_order(turns: Sequence[Turn]) -> bool:
     """Whether there is nothing to merge, nothing empty and nothing to answer, as in most conversations."""
-    role = Role.USER
+    role = USER
     calls: list[str] = []
     for turn in turns:
         if turn.role is not role or not turn.blocks:
@@ -101,7 +91,7 @@ def _are_in_order(turns: Sequence[Turn]) -> bool:
         for block in turn.blocks:
             if type(block) is Text:
                 is_leading = False
-                if not block.text or block.text.isspace() or (ids and role is Role.ASSISTANT):
+                if not block.text or block.text.isspace() or (ids and role is ASSISTANT):
                     return False
             elif type(block) is ToolCall:
                 ids.append(block.id)
@@ -111,24 +101,24 @@ def _are_in_order(turns: Sequence[Turn]) -> bool:
                 ids.append(block.id)
             else:
                 return False
-        if role is Role.USER:
+        if role is USER:
             if ids != calls:
                 return False
-            role = Role.ASSISTANT
+            role = ASSISTANT
         else:
             if len(set(ids)) != len(ids):
                 return False
-            role, calls = Role.USER, ids
+            role, calls = USER, ids
     return bool(turns)
 
 
 def _merged(turns: Iterable[Turn]) -> Iterator[Turn]:
-    role, blocks = Role.USER, list[Block]()
+    role, blocks = USER, list[Block]()
     for turn in turns:
-        said = list(_notes(turn.blocks)) if turn.role is Role.SYSTEM else _spoken(turn.blocks)
+        said = list(_notes(turn.blocks)) if turn.role is SYSTEM else _spoken(turn.blocks)
         if not said:
             continue
-        speaker = Role.ASSISTANT if turn.role is Role.ASSISTANT else Role.USER
+        speaker = ASSISTANT if turn.role is ASSISTANT else USER
         if speaker is not role:
             if blocks:
                 yield Turn(role, tuple(blocks))
@@ -152,11 +142,11 @@ def _answered(turns: Iterable[Turn]) -> Iterator[Turn]:
     """Every call gets the one result that follows it; a result of no call becomes what the user says."""
     open_calls: dict[str, None] = {}
     for turn in turns:
-        if turn.role is Role.ASSISTANT:
+        if turn.role is ASSISTANT:
             yield _calls_last(turn)
             open_calls = dict.fromkeys([block.id for block in turn.blocks if type(block) is ToolCall])
         elif open_calls or any(isinstance(block, ToolResult) for block in turn.blocks):
-            yield Turn(Role.USER, tuple(_results_first(turn.blocks, open_calls)))
+            yield Turn(USER, tuple(_results_first(turn.blocks, open_calls)))
             open_calls = {}
         else:
             yield turn
@@ -205,7 +195,7 @@ def orphans(turns: Sequence[Turn]) -> Iterator[str]:
                     open_calls[block.id] = left - 1
                 else:
                     yield block.id
-        if turn.role is Role.ASSISTANT or (turn.role is Role.USER and not has_results):
+        if turn.role is ASSISTANT or (turn.role is USER and not has_results):
             for call, left in open_calls.items():
                 yield from [call] * left
             open_calls = calls

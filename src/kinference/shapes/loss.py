@@ -13,6 +13,7 @@ from kinference.shapes.claude import begins_answers, output_cap
 from kinference.shapes.code_execution import in_words
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.ir import (
+    SYSTEM,
     Audio,
     Block,
     Executed,
@@ -22,7 +23,6 @@ from kinference.shapes.ir import (
     Media,
     Reasoning,
     Request,
-    Role,
     Sealed,
     Searched,
     ServerCall,
@@ -158,7 +158,7 @@ def uses(request: Request, target: Api) -> Iterator[Concept]:
     for turn in request.turns:
         if turn.name:
             yield Concept.NAMES
-        if turn.role is Role.SYSTEM:
+        if turn.role is SYSTEM:
             yield Concept.LATE_SYSTEM
         for block in turn.blocks:
             if type(block) is Text or type(block) is ToolCall:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kinference.shapes import media
-from kinference.shapes.ir import Image, Json, Media, Role, Text, Turn
+from kinference.shapes.ir import ASSISTANT, USER, Image, Json, Media, Text, Turn
 from kinference.shapes.json_text import strings_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
@@ -91,12 +91,12 @@ def shown_by_user(turns: Iterable[Turn]) -> Iterator[Turn]:
     """The turns with the assistant's images in the user's next one, where the assistant can show none."""
     shown: tuple[Text | Image, ...] = ()
     for turn in turns:
-        if turn.role is Role.ASSISTANT:
+        if turn.role is ASSISTANT:
             images = tuple(block for block in turn.blocks if type(block) is Image)
             shown += tuple(part for image in images for part in (_NOTE, image))
             blocks = tuple(block for block in turn.blocks if type(block) is not Image)
             yield turn if not images else Turn(turn.role, blocks, turn.name)
-        elif turn.role is Role.USER and shown:
+        elif turn.role is USER and shown:
             yield Turn(turn.role, (*shown, *turn.blocks), turn.name)
             shown = ()
         else:

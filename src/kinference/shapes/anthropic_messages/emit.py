@@ -10,6 +10,7 @@ from kinference.shapes.alternate import alternating
 from kinference.shapes.claude import budget, effort_of, is_adaptive
 from kinference.shapes.code_execution import MESSAGES_NAME, MESSAGES_TYPE
 from kinference.shapes.ir import (
+    ASSISTANT,
     Block,
     CacheMark,
     Effort,
@@ -21,7 +22,6 @@ from kinference.shapes.ir import (
     Reasoning,
     Refusal,
     Request,
-    Role,
     Sealed,
     ServerCall,
     Text,
@@ -61,7 +61,7 @@ def emit_request(request: Request) -> Json:
     if system := [_block(text) for text in request.system if not text.text.isspace()]:
         body["system"] = system
     body["messages"] = messages = [_message(turn) for turn in turns]
-    if turns[-1].role is Role.ASSISTANT:
+    if turns[-1].role is ASSISTANT:
         _without_white_space(messages[-1]["content"])
     return body
 
@@ -135,7 +135,7 @@ def _thinking(request: Request) -> Json:
 
 def _message(turn: Turn) -> Json:
     content = [_block(block) for block in turn.blocks]
-    return {"role": "assistant" if turn.role is Role.ASSISTANT else "user", "content": content}
+    return {"role": "assistant" if turn.role is ASSISTANT else "user", "content": content}
 
 
 def _without_white_space(content: list[Json]) -> None:

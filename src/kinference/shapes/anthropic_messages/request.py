@@ -18,6 +18,9 @@ from kinference.shapes.code_execution import MESSAGES_NAME, is_messages_tool
 from kinference.shapes.code_execution import of_messages as of_messages_run
 from kinference.shapes.extras import extras
 from kinference.shapes.ir import (
+    ASSISTANT,
+    SYSTEM,
+    USER,
     Block,
     File,
     Image,
@@ -25,7 +28,6 @@ from kinference.shapes.ir import (
     Media,
     Reasoning,
     Request,
-    Role,
     Sampling,
     Sealed,
     Searched,
@@ -52,7 +54,7 @@ from kinference.vocabulary import Api
 
 _BILLING = "x-anthropic-billing-header"
 """A system text with a hash of its own in every request, which no other provider's cache survives."""
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
+_ROLES = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM}
 
 
 def parse_request(body: Json) -> Request:

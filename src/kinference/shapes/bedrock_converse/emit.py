@@ -13,6 +13,8 @@ from kinference.shapes.anthropic_messages.emit import NO_PARAMETERS
 from kinference.shapes.bedrock_converse.embed import emit_embeddings
 from kinference.shapes.claude import budget, effort_of, is_adaptive
 from kinference.shapes.ir import (
+    ASSISTANT,
+    USER,
     Audio,
     Block,
     CacheMark,
@@ -24,7 +26,6 @@ from kinference.shapes.ir import (
     Reasoning,
     Refusal,
     Request,
-    Role,
     Sealed,
     Text,
     Tool,
@@ -71,7 +72,7 @@ def emit_request(request: Request) -> Json:
         body["system"] = list(_marked(system))
     body["messages"] = [{"role": turn.role.value, "content": list(_content(turn))} for turn in turns]
     last = body["messages"][-1]["content"][-1]
-    if turns[-1].role is Role.ASSISTANT and "text" in last:
+    if turns[-1].role is ASSISTANT and "text" in last:
         last["text"] = last["text"].rstrip()  # a beginning of the answer may not end in white space
     return body
 
@@ -168,7 +169,7 @@ def _thinking_and_form(request: Request) -> Json:
 
 def _content(turn: Turn) -> Iterator[Json]:
     yield from _marked(turn.blocks)
-    if turn.role is not Role.USER:
+    if turn.role is not USER:
         return
     kinds = {type(block) for block in turn.blocks}
     if File in kinds and Text not in kinds:

@@ -10,6 +10,7 @@ from kinference.shapes.alternate import alternating
 from kinference.shapes.gemini.embed import emit_embeddings
 from kinference.shapes.gemini.thinking import thinking_config
 from kinference.shapes.ir import (
+    ASSISTANT,
     Audio,
     Block,
     File,
@@ -19,7 +20,6 @@ from kinference.shapes.ir import (
     Media,
     Refusal,
     Request,
-    Role,
     Sealed,
     Text,
     Tool,
@@ -108,7 +108,7 @@ def _config(request: Request) -> Json:
 def _contents(turns: tuple[Turn, ...]) -> Iterator[Json]:
     names: dict[str, str] = {}
     for turn in turns:
-        if turn.role is Role.ASSISTANT:
+        if turn.role is ASSISTANT:
             for block in turn.blocks:
                 if type(block) is ToolCall:
                     names[block.id] = block.name

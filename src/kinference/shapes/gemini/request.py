@@ -12,6 +12,8 @@ from kinference.shapes.extras import extras
 from kinference.shapes.gemini.fields import DEFAULTS, FIELDS, camel
 from kinference.shapes.gemini.settings import format_of, runs_code, search_of, thinking_of, tool_choice_of, tools_of
 from kinference.shapes.ir import (
+    ASSISTANT,
+    USER,
     Audio,
     Block,
     File,
@@ -20,7 +22,6 @@ from kinference.shapes.ir import (
     Media,
     Reasoning,
     Request,
-    Role,
     Sampling,
     Sealed,
     Text,
@@ -113,7 +114,7 @@ class _Contents:
         for at, value in enumerate(found):
             where = f"contents[{at}]"
             content = {"parts": [{"text": value}]} if isinstance(value, str) else object_of(value, where)
-            role = Role.ASSISTANT if content.get("role") == "model" else Role.USER
+            role = ASSISTANT if content.get("role") == "model" else USER
             blocks: list[Block] = []
             for n, part in enumerate(_list(content.get("parts"), f"{where}.parts")):
                 place = f"{where}.parts[{n}]"

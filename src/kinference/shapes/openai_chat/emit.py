@@ -5,6 +5,8 @@ from hashlib import blake2b
 
 from kinference.shapes import media
 from kinference.shapes.ir import (
+    ASSISTANT,
+    SYSTEM,
     Audio,
     Block,
     File,
@@ -15,7 +17,6 @@ from kinference.shapes.ir import (
     Reasoning,
     Refusal,
     Request,
-    Role,
     Sampling,
     Text,
     Tool,
@@ -149,10 +150,10 @@ def _messages(request: Request) -> Iterator[Json]:
     if request.system:
         yield {"role": "system", "content": _parts(request.system)}
     for turn in request.turns:
-        if turn.role is Role.ASSISTANT:
+        if turn.role is ASSISTANT:
             signatures = geminis_signatures(turn.blocks) if is_gemini(request.model) else iter(())
             yield from _assistant(turn, signatures)
-        elif turn.role is Role.SYSTEM:
+        elif turn.role is SYSTEM:
             yield {"role": "system", "content": _parts(turn.blocks)}
         else:
             yield from _user(turn)

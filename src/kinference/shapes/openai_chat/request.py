@@ -5,6 +5,9 @@ from collections.abc import Iterator, Sequence
 from kinference.shapes import made_images, media, web_search
 from kinference.shapes.extras import extras
 from kinference.shapes.ir import (
+    ASSISTANT,
+    SYSTEM,
+    USER,
     Audio,
     Block,
     CacheMark,
@@ -15,7 +18,6 @@ from kinference.shapes.ir import (
     Reasoning,
     Refusal,
     Request,
-    Role,
     Sampling,
     Sealed,
     Text,
@@ -41,7 +43,7 @@ def parse_request(body: Json) -> Request:
     if body.get("system"):
         raise BadBody(f"system: {MESSAGES}")
     turns = list(_turns(list_of(body.get("messages"), "messages")))
-    leading = next((at for at, turn in enumerate(turns) if turn.role is not Role.SYSTEM), len(turns))
+    leading = next((at for at, turn in enumerate(turns) if turn.role is not SYSTEM), len(turns))
     stream_options = object_of(body.get("stream_options") or {}, "stream_options")
     tools, choice = tools_of(body), tool_choice_of(body)
     return Request(
@@ -109,18 +111,18 @@ def _turns(messages: Sequence[object]) -> Iterator[Turn]:
         message = object_of(value, where)
         role, name = message.get("role"), message.get("name") or ""
         if role == "user":
-            yield Turn(Role.USER, _content(message.get("content"), where), string_of(name, where))
+            yield Turn(USER, _content(message.get("content"), where), string_of(name, where))
         elif role == "assistant":
             if message.get("function_call"):
                 last_function_call = f"call_fn_{at}"
-            yield Turn(Role.ASSISTANT, tuple(_assistant(message, where, last_function_call)), string_of(name, where))
+            yield Turn(ASSISTANT, tuple(_assistant(message, where, last_function_call)), string_of(name, where))
         elif role == "tool":
             call = string_of(message.get("tool_call_id"), f"{where}.tool_call_id")
-            yield Turn(Role.USER, (ToolResult(call, _content(message.get("content"), where), cache=mark_of(message)),))
+            yield Turn(USER, (ToolResult(call, _content(message.get("content"), where), cache=mark_of(message)),))
         elif role == "function":
-            yield Turn(Role.USER, (ToolResult(last_function_call, _content(message.get("content"), where)),))
+            yield Turn(USER, (ToolResult(last_function_call, _content(message.get("content"), where)),))
         elif role in _SYSTEM:
-            yield Turn(Role.SYSTEM, _content(message.get("content"), where), string_of(name, where))
+            yield Turn(SYSTEM, _content(message.get("content"), where), string_of(name, where))
         else:
             raise BadBody(f"{where}.role: unknown; give system, developer, user, assistant or tool")
 
@@ -131,12 +133,12 @@ def _plain(message: Json) -> Turn | None:
     said = (Text(content),) if type(content) is str and content else ()
     if members == len(("role", "content")) and said:
         if role == "user":
-            return Turn(Role.USER, said)
+            return Turn(USER, said)
         if role == "assistant":
-            return Turn(Role.ASSISTANT, said)
+            return Turn(ASSISTANT, said)
     elif members == len(("role", "content", "tool_call_id")) and (said or content is None):
         if role == "tool" and type(call := message.get("tool_call_id")) is str:
-            return Turn(Role.USER, (ToolResult(call, said),))
+            return Turn(USER, (ToolResult(call, said),))
         if role == "assistant" and type(calls := message.get("tool_calls")) is list:
             return _plain_calls(said, calls)
     return None
@@ -152,7 +154,7 @@ def _plain_calls(said: tuple[Text, ...], calls: Sequence[object]) -> Turn | None
         if type(call_id) is not str or type(name) is not str or type(arguments) is not str:
             return None
         blocks.append(ToolCall(call_id, name, arguments))
-    return Turn(Role.ASSISTANT, tuple(blocks))
+    return Turn(ASSISTANT, tuple(blocks))
 
 
 def _assistant(message: Json, where: str, function_call: str) -> Iterator[Block]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from kinference.shapes.concepts import Concept, Fields, Treatment
 from kinference.shapes.extras import extras
-from kinference.shapes.ir import Json, Request, Role, Text, Turn
+from kinference.shapes.ir import USER, Json, Request, Text, Turn
 from kinference.shapes.json_text import bool_of, count_of, object_of, string_of, strings_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.openai_chat.request import answers_of, sampling_of
@@ -52,7 +52,7 @@ def parse_request(body: Json) -> Request:
     cap = count_of(body.get("max_tokens"), "max_tokens")
     return Request(
         model=string_of(body.get("model"), "model"),
-        turns=(Turn(Role.USER, (Text(_prompt(body.get("prompt"))),)),),
+        turns=(Turn(USER, (Text(_prompt(body.get("prompt"))),)),),
         max_tokens=MAX_TOKENS if cap is None else cap,
         sampling=sampling_of(body),
         stop=strings_of(body.get("stop"), "stop"),

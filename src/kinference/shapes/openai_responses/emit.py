@@ -5,6 +5,9 @@ from collections.abc import Iterator, Sequence
 from kinference.shapes import mcp, mcp_calls, media
 from kinference.shapes.code_execution import RESPONSES_OUTPUTS, RESPONSES_TOOL
 from kinference.shapes.ir import (
+    ASSISTANT,
+    SYSTEM,
+    USER,
     Block,
     Effort,
     File,
@@ -34,7 +37,7 @@ from kinference.shapes.web_search import to_responses
 
 _THOUGHTS = "reasoning.encrypted_content"
 _ITEMS = (ToolCall, ToolResult, Reasoning, Sealed, ServerCall)
-_ROLES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.SYSTEM: "developer"}
+_ROLES = {USER: "user", ASSISTANT: "assistant", SYSTEM: "developer"}
 
 
 def emit_request(request: Request) -> Json:
@@ -134,7 +137,7 @@ def _included(request: Request) -> Iterator[str]:
 
 def _input(request: Request) -> Iterator[Json]:
     if len(request.system) > 1 or (request.system and not request.turns):
-        yield _message(Role.SYSTEM, request.system)
+        yield _message(SYSTEM, request.system)
     for turn in request.turns:
         yield from _items(turn)
 
@@ -171,9 +174,9 @@ def _item(block: ToolCall | ToolResult | Reasoning | Sealed | ServerCall) -> Jso
 
 def _message(role: Role, blocks: Sequence[Block]) -> Json:
     """What was said. Parts of the assistant's own belong to items that a provider holds: one text goes without them."""
-    if role is Role.ASSISTANT and len(blocks) == 1 and type(blocks[0]) is Text:
+    if role is ASSISTANT and len(blocks) == 1 and type(blocks[0]) is Text:
         return {"type": "message", "role": _ROLES[role], "content": blocks[0].text}
-    parts = [_part(block, is_said=role is Role.ASSISTANT) for block in blocks]
+    parts = [_part(block, is_said=role is ASSISTANT) for block in blocks]
     return {"type": "message", "role": _ROLES[role], "content": parts}
 
 

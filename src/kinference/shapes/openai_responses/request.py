@@ -8,6 +8,9 @@ from kinference.shapes.code_execution import RESPONSES_TOOL, is_responses_tool
 from kinference.shapes.code_execution import of_responses as of_responses_run
 from kinference.shapes.extras import extras
 from kinference.shapes.ir import (
+    ASSISTANT,
+    SYSTEM,
+    USER,
     Block,
     CacheMark,
     File,
@@ -17,7 +20,6 @@ from kinference.shapes.ir import (
     Reasoning,
     Refusal,
     Request,
-    Role,
     Sampling,
     Sealed,
     Text,
@@ -44,7 +46,7 @@ from kinference.shapes.tooling import whole_name
 from kinference.shapes.web_search import check_choice, made_of_responses, of_responses
 from kinference.vocabulary import Api
 
-_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
+_ROLES = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM, "developer": SYSTEM}
 
 _NO_TURNS = ("additional_tools", mcp_calls.RESPONSES_LISTING)
 """Items that say what there is to call, and nothing else."""
@@ -55,7 +57,7 @@ LOGPROBS = "message.output_text.logprobs"
 def parse_request(body: Json) -> Request:
     """Read a request. Raises BadBody."""
     turns = list(_joined(_turns(body.get("input"))))
-    leading = next((at for at, turn in enumerate(turns) if turn.role is not Role.SYSTEM), len(turns))
+    leading = next((at for at, turn in enumerate(turns) if turn.role is not SYSTEM), len(turns))
     instructions = string_of(body.get("instructions"), "instructions")
     said = (block for turn in turns[:leading] for block in turn.blocks if isinstance(block, Text))
     offered = (*tools_of(body.get("tools")), *loaded_tools(body.get("input")))
@@ -105,7 +107,7 @@ def _logprobs(body: Json) -> int | None:
 
 def _turns(value: object) -> Iterator[Turn]:
     if isinstance(value, str):
-        yield Turn(Role.USER, (Text(value),) if value else ())
+        yield Turn(USER, (Text(value),) if value else ())
         return
     items = list_of(value, "input")
     if not items:
@@ -124,7 +126,7 @@ def _is_providers_search(item: Json) -> bool:
 def _joined(turns: Iterable[Turn]) -> Iterator[Turn]:
     """What the assistant said, thought and called in one go is one turn."""
     for role, group in groupby(turns, key=lambda turn: turn.role):
-        if role is Role.ASSISTANT:
+        if role is ASSISTANT:
             yield Turn(role, tuple(block for turn in group for block in turn.blocks))
         else:
             yield from group
@@ -139,22 +141,22 @@ def _turn(item: Json, where: str) -> Turn:
                 raise BadBody(f"{where}.role: unknown; give system, developer, user or assistant")
             return Turn(role, _content(item.get("content"), where))
         case "function_call" | "custom_tool_call":
-            return Turn(Role.ASSISTANT, (_call(item, where),))
+            return Turn(ASSISTANT, (_call(item, where),))
         case "function_call_output" | "custom_tool_call_output":
             call = string_of(item.get("call_id"), f"{where}.call_id")
-            return Turn(Role.USER, (ToolResult(call, _content(item.get("output"), where)),))
+            return Turn(USER, (ToolResult(call, _content(item.get("output"), where)),))
         case "tool_search_call":
-            return Turn(Role.ASSISTANT, (_search(item, where),))
+            return Turn(ASSISTANT, (_search(item, where),))
         case "tool_search_output":
             call, found = string_of(item.get("call_id"), f"{where}.call_id"), loaded_tools([item])
             names = ", ".join(tool.name for tool in found)
-            return Turn(Role.USER, (ToolResult(call, (Text(f"Tools found: {names or 'none'}"),)),))
+            return Turn(USER, (ToolResult(call, (Text(f"Tools found: {names or 'none'}"),)),))
         case "reasoning":
-            return Turn(Role.ASSISTANT, tuple(_thought(item, where)))
+            return Turn(ASSISTANT, tuple(_thought(item, where)))
         case "mcp_approval_response":
-            return Turn(Role.USER, (mcp_calls.asked_in_words(item),))
+            return Turn(USER, (mcp_calls.asked_in_words(item),))
         case _:
-            return Turn(Role.ASSISTANT, (_providers(item, where),))
+            return Turn(ASSISTANT, (_providers(item, where),))
 
 
 def _providers(item: Json, where: str) -> Block:
