@@ -1,6 +1,6 @@
 """What a request asks for, brought into the range of its destination's API and model, each thing by its own rule."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -51,19 +51,23 @@ class _Rule(Protocol):
         ...
 
 
-def clamp(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
-    """The request as the target's API and the model take it, and what that costs. Raises BadBody."""
+def clamp(request: Request, asked: Collection[Concept], fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """The request as the target's API and the model take it, and what that costs. `asked` is what it uses. Raises
+    BadBody.
+    """
     losses: list[Lost] = []
-    for rule in _RULES:
-        request, more = rule(request, fields, target)
-        losses += more
+    for concept, rule in _RULES:
+        if concept is None or concept in asked:
+            request, more = rule(request, fields, target)
+            losses += more
     return request, losses
 
 
 def only_hints(request: Request, target: Api) -> bool:
     """Whether the target has to be told in words that the answer is to be JSON."""
-    is_object = request.format is not None and request.format.kind is FormatKind.JSON_OBJECT
-    return is_object and treatment(Concept.JSON_OBJECT, target) is Treatment.CLAMPED
+    if request.format is None or request.format.kind is not FormatKind.JSON_OBJECT:
+        return False
+    return treatment(Concept.JSON_OBJECT, target) is Treatment.CLAMPED
 
 
 def _temperature(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
@@ -130,10 +134,15 @@ def _grammar(request: Request, fields: Fields, target: Api) -> tuple[Request, li
     return request, [Lost("clamped", name_of(Concept.GRAMMARS, fields), "description")]
 
 
-def _plain(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
-    """Without what is OpenAI's own, and what OpenAI itself does not take."""
-    if request.is_plain_chat and request.verbosity:
-        return replace(request, verbosity=""), [Lost("dropped", name_of(Concept.VERBOSITY, fields))]
+def _verbosity(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:  # noqa: ARG001 - as every rule
+    """OpenAI's own."""
+    if not request.is_plain_chat:
+        return request, []
+    return replace(request, verbosity=""), [Lost("dropped", name_of(Concept.VERBOSITY, fields))]
+
+
+def _audio(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """OpenAI itself takes few kinds."""
     if target is Api.OPENAI_CHAT and not request.is_plain_chat and Audio in kinds_of(request.turns):
         sounds = (block for turn in request.turns for block in turn.blocks if isinstance(block, Audio))
         if any(media.audio_format(sound.source.mime) not in OPENAI_AUDIO for sound in sounds):
@@ -151,7 +160,7 @@ def _extended(request: Request, fields: Fields, target: Api) -> tuple[Request, l
 
 def _thoughts(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     """OpenAI itself takes no message that tells what was thought; those that serve others' models in its API do."""
-    if target is not Api.OPENAI_CHAT or request.is_plain_chat or Reasoning not in kinds_of(request.turns):
+    if request.is_plain_chat or target is not Api.OPENAI_CHAT or Reasoning not in kinds_of(request.turns):
         return request, []
     blocks = (block for turn in request.turns for block in turn.blocks)
     is_told = any(isinstance(block, Reasoning) and block.issuer is None for block in blocks)
@@ -205,7 +214,7 @@ def _json(request: Request, fields: Fields, target: Api) -> tuple[Request, list[
 def _effort(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     """An effort that the model takes, whether it is OpenAI's or of whoever speaks its API."""
     thinking = request.thinking
-    if thinking is None and (target is not Api.OPENAI_CHAT or not request.tools):
+    if thinking is None and (not request.tools or target is not Api.OPENAI_CHAT):
         return request, []
     name = name_of(Concept.THINKING, fields)
     if thinking is not None and target is Api.BEDROCK_CONVERSE and "claude" not in request.model:
@@ -241,21 +250,23 @@ def _model(request: Request, fields: Fields, target: Api) -> tuple[Request, list
     return request, [Lost("dropped", name_of(concept, fields)) for concept in dropped]
 
 
-_RULES: Final[tuple[_Rule, ...]] = (
-    _temperature,
-    _cap,
-    _stop,
-    _seed,
-    _tier,
-    _user,
-    _grammar,
-    _plain,
-    _extended,
-    _thoughts,
-    _search,
-    _code,
-    _images,
-    _json,
-    _effort,
-    _model,
+_RULES: Final[tuple[tuple[Concept | None, _Rule], ...]] = (
+    (Concept.TEMPERATURE, _temperature),
+    (None, _cap),
+    (Concept.STOP, _stop),
+    (Concept.SEED, _seed),
+    (Concept.SERVICE_TIER, _tier),
+    (Concept.END_USER, _user),
+    (Concept.FREE_FORM_TOOLS, _grammar),
+    (Concept.VERBOSITY, _verbosity),
+    (Concept.AUDIO, _audio),
+    (None, _extended),
+    (Concept.OLD_REASONING, _thoughts),
+    (None, _search),
+    (Concept.CODE_EXECUTION, _code),
+    (Concept.MADE_IMAGES, _images),
+    (Concept.JSON_OBJECT, _json),
+    (None, _effort),
+    (None, _model),
 )
+"""Each with what a request must use for it to matter."""

@@ -81,7 +81,7 @@ def budget(request: Request) -> int:
 def constrain(request: Request) -> tuple[Request, tuple[Concept, ...]]:
     """The request without what the model refuses, and what that was."""
     dropped: list[Concept] = []
-    if request.thinking is not None and request.thinking.effort is not Effort.NONE and not _may_think(request):
+    if _thinks(request) and not _may_think(request):
         request = replace(request, thinking=None)
         dropped.append(Concept.THINKING)
     refused = dict(_refused_sampling(request))
@@ -89,6 +89,10 @@ def constrain(request: Request) -> tuple[Request, tuple[Concept, ...]]:
         request = replace(request, sampling=replace(request.sampling, **dict.fromkeys(refused)))
         dropped += (concept for concept in refused.values() if concept is not None)
     return request, tuple(dropped)
+
+
+def _thinks(request: Request) -> bool:
+    return request.thinking is not None and request.thinking.effort is not Effort.NONE
 
 
 def _may_think(request: Request) -> bool:
@@ -118,8 +122,7 @@ def _has_lost_its_thoughts(request: Request) -> bool:
 def _refused_sampling(request: Request) -> Iterator[tuple[str, Concept | None]]:
     """Fields of the sampling that must go; without a concept where what is refused is only the default."""
     sampling = request.sampling
-    thinks = request.thinking is not None and request.thinking.effort is not Effort.NONE
-    if generation(request.model) >= _UNSAMPLED_SINCE or thinks:
+    if generation(request.model) >= _UNSAMPLED_SINCE or _thinks(request):
         yield from _all_of(sampling)
     elif sampling.temperature is not None and sampling.top_p is not None:
         yield "top_p", Concept.TOP_P

@@ -365,4 +365,4 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 def begins_answer(request: Request) -> bool:
     """Whether the conversation ends with what the assistant's answer is to begin with."""
     last = request.turns[-1] if request.turns else None
-    return last is not None and last.role is Role.ASSISTANT and not any(type(one) is ToolCall for one in last.blocks)
+    return last is not None and last.role is ASSISTANT and not any(type(one) is ToolCall for one in last.blocks)

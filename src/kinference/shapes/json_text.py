@@ -109,14 +109,14 @@ def count_of(value: object, where: str) -> int | None:
     """The value as a count, also where it was written as 1000.0; null is None. Raises BadBody."""
     if value is None:
         return None
-    if isinstance(value, int | Decimal) and not isinstance(value, bool) and 0 <= value < 2**63 and value == int(value):
+    if (type(value) is int or type(value) is Decimal) and 0 <= value < 2**63 and value == int(value):
         return int(value)
     raise BadBody(f"{where}: wrong type; expected a whole number")
 
 
 def number_of(value: object, where: str) -> int | Decimal | None:
     """The value as a number, as it was written; null is None. Raises BadBody."""
-    if value is None or (isinstance(value, int | Decimal) and not isinstance(value, bool)):
+    if value is None or type(value) is int or type(value) is Decimal:
         return value
     raise BadBody(f"{where}: wrong type; expected a number")
 

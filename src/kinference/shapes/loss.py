@@ -23,6 +23,7 @@ from kinference.shapes.ir import (
     Media,
     Reasoning,
     Request,
+    Sampling,
     Sealed,
     Searched,
     ServerCall,
@@ -45,6 +46,13 @@ MAX_TOKENS: Final = 8192
 """Asked of an API that must be told a cap, where the client named none and the model's own is not known."""
 ALTERNATING: Final = (Api.ANTHROPIC_MESSAGES, Api.GEMINI, Api.BEDROCK_CONVERSE)
 """APIs that take user and assistant in turn, and every call with its result."""
+_MESSAGES: Final = Api.ANTHROPIC_MESSAGES
+_CONVERSE: Final = Api.BEDROCK_CONVERSE
+_REFUSED: Final = Treatment.REFUSED
+_DROPPED: Final = Treatment.DROPPED
+_PREFILL: Final = Concept.PREFILL
+_MARKS: Final = Concept.CACHE_MARKS
+"""Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
 _USUAL_TIERS: Final = ("", "auto", "default", "standard", "standard_only")
 
 
@@ -59,28 +67,28 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     asked = dict.fromkeys(uses(request, target))
     for concept in asked:
         verdict = treatment(concept, target)
-        if verdict is Treatment.REFUSED:
+        if verdict is _REFUSED:
             raise Untranslatable(f"{name_of(concept, fields)}: no destination of API {target.value} can carry it")
-        if verdict is Treatment.DROPPED:
+        if verdict is _DROPPED:
             losses.append(Lost("dropped", name_of(concept, fields)))
-    if Concept.PREFILL in asked:
+    if _PREFILL in asked:
         losses += _begun(request, name_of(Concept.PREFILL, fields), target)
     told = []
     if request.answers > 1 and request.is_streaming:
         raise Untranslatable(f"{name_of(Concept.SEVERAL_ANSWERS, fields)}: a stream is translated with one answer only")
     if request.max_tokens == 0:
         raise Untranslatable("max_tokens: 0 warms the cache of one API alone")
-    if request.max_tokens is None and target is Api.ANTHROPIC_MESSAGES:
+    if request.max_tokens is None and target is _MESSAGES:
         cap = output_cap(request.model) or MAX_TOKENS
         told.append(Lost("assumed", "max_tokens", str(cap)))  # no loss: the client left the choice open
         request = msgspec.structs.replace(request, max_tokens=cap)
     if request.inputs and target is Api.BEDROCK_CONVERSE and embeds_by_cohere(request.model):
         told.append(Lost("assumed", "input_type", PURPOSE))
-    request, clamped = clamp(request, fields, target)
+    request, clamped = clamp(request, asked, fields, target)
     losses += clamped
     request, narrowed = fit_schemas(request, fields, target)
     losses += narrowed
-    if Concept.CACHE_MARKS in asked and target in CLAUDE_APIS:
+    if _MARKS in asked and target in CLAUDE_APIS:
         request, had = last_marks(request)
         losses += [Lost("clamped", name_of(Concept.CACHE_MARKS, fields), f"{had}->{MARKS_MAX}")] * (had > MARKS_MAX)
     if kinds & {ToolCall, ToolResult} and (mended := list(orphans(request.turns))):
@@ -110,7 +118,7 @@ def _where_shown(request: Request, target: Api, kinds: set[type[Block]]) -> Requ
         request = msgspec.structs.replace(request, turns=tuple(web_search.in_words(request.turns)))
     if not kinds.isdisjoint((ServerCall, ServerTools)):
         request = msgspec.structs.replace(request, turns=tuple(mcp_calls.placed(request.turns, request.mcp, target)))
-    if target is Api.GEMINI or Image not in kinds:
+    if Image not in kinds or target is Api.GEMINI:
         return request
     return msgspec.structs.replace(request, turns=tuple(shown_by_user(request.turns)))
 
@@ -136,9 +144,9 @@ def _issuers(request: Request, target: Api) -> tuple[Api | None, ...]:
     """Whose thoughts the destination takes: its own, Chat plain ones too but for OpenAI's models, and Claude on Bedrock
     what Claude signed.
     """
-    if target is Api.BEDROCK_CONVERSE:
+    if target is _CONVERSE:
         return (Api.ANTHROPIC_MESSAGES,) if "claude" in request.model else ()
-    if target is Api.OPENAI_CHAT and request.is_plain_chat:
+    if request.is_plain_chat and target is Api.OPENAI_CHAT:
         return (target, None, Api.GEMINI) if is_gemini(request.model) else (target, None)
     return (target,)
 
@@ -150,7 +158,10 @@ def uses(request: Request, target: Api) -> Iterator[Concept]:
     """Every concept that the request uses, some more than once."""
     if request.inputs:
         yield Concept.EMBEDDINGS
+    yield from _numbers(request.sampling)
     yield from _settings(request)
+    yield from _providers_own(request)
+    yield from _form(request)
     yield from _tools(request)
     if any(tool.cache for tool in request.tools) or any(text.cache for text in request.system):
         yield Concept.CACHE_MARKS
@@ -172,31 +183,56 @@ def uses(request: Request, target: Api) -> Iterator[Concept]:
         yield Concept.PREFILL
 
 
+def _numbers(sampling: Sampling) -> Iterator[Concept]:
+    if sampling.temperature is not None:
+        yield Concept.TEMPERATURE
+    if sampling.top_p is not None:
+        yield Concept.TOP_P
+    if sampling.top_k is not None:
+        yield Concept.TOP_K
+    if sampling.min_p is not None:
+        yield Concept.MIN_P
+    if sampling.seed is not None:
+        yield Concept.SEED
+    if sampling.frequency_penalty or sampling.presence_penalty:
+        yield Concept.PENALTIES
+    if sampling.repetition_penalty is not None:
+        yield Concept.REPETITION_PENALTY
+
+
 def _settings(request: Request) -> Iterator[Concept]:
-    sampling = request.sampling
-    given = (
-        (Concept.TEMPERATURE, sampling.temperature),
-        (Concept.TOP_P, sampling.top_p),
-        (Concept.TOP_K, sampling.top_k),
-        (Concept.MIN_P, sampling.min_p),
-        (Concept.SEED, sampling.seed),
-        (Concept.PENALTIES, sampling.frequency_penalty or sampling.presence_penalty or None),
-        (Concept.REPETITION_PENALTY, sampling.repetition_penalty),
-        (Concept.STOP, request.stop or None),
-        (Concept.THINKING, request.thinking),
-        (Concept.VERBOSITY, request.verbosity or None),
-        (Concept.END_USER, request.end_user or None),
-        (Concept.SERVICE_TIER, None if request.service_tier in _USUAL_TIERS else request.service_tier),
-        (Concept.CACHE_KEY, request.cache_key or None),
-        (Concept.SEVERAL_ANSWERS, request.answers if request.answers > 1 else None),
-        (Concept.WEB_SEARCH, None if request.web_search is None or request.web_search.is_cached else True),
-        (Concept.MCP, request.mcp or None),
-        (Concept.CODE_EXECUTION, request.runs_code or None),
-        (Concept.MADE_IMAGES, request.wants_images or None),
-        (Concept.LOGPROBS, request.logprobs),
-        (Concept.LOGIT_BIAS, request.logit_bias or None),
-    )
-    yield from (concept for concept, value in given if value is not None)
+    if request.stop:
+        yield Concept.STOP
+    if request.thinking is not None:
+        yield Concept.THINKING
+    if request.verbosity:
+        yield Concept.VERBOSITY
+    if request.end_user:
+        yield Concept.END_USER
+    if request.service_tier not in _USUAL_TIERS:
+        yield Concept.SERVICE_TIER
+    if request.cache_key:
+        yield Concept.CACHE_KEY
+    if request.answers > 1:
+        yield Concept.SEVERAL_ANSWERS
+
+
+def _providers_own(request: Request) -> Iterator[Concept]:
+    if request.web_search is not None and not request.web_search.is_cached:
+        yield Concept.WEB_SEARCH
+    if request.mcp:
+        yield Concept.MCP
+    if request.runs_code:
+        yield Concept.CODE_EXECUTION
+    if request.wants_images:
+        yield Concept.MADE_IMAGES
+
+
+def _form(request: Request) -> Iterator[Concept]:
+    if request.logprobs is not None:
+        yield Concept.LOGPROBS
+    if request.logit_bias:
+        yield Concept.LOGIT_BIAS
     if request.format is not None:
         is_schema = request.format.kind is FormatKind.JSON_SCHEMA
         yield Concept.JSON_SCHEMA if is_schema else Concept.JSON_OBJECT

@@ -48,6 +48,10 @@ DESTINATIONS: Final[Mapping[Api, Destination]] = {
 }
 _LIKE_OPENAI: Final = (Api.OPENAI_CHAT, Api.VERTEX_OPENAI)
 """Spoken by many servers, whatever their model; Azure serves OpenAI's, under names that do not tell."""
+_WRAPPING: Final = frozenset(api for api in DESTINATIONS if treatment(Concept.FREE_FORM_TOOLS, api) is Treatment.MAPPED)
+"""Those whose tools are functions only."""
+_SILENT: Final = Loss.SILENT
+"""Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
 JSON_HINT: Final = "Answer with one JSON object and nothing else: no text around it and no code fence."
 
 
@@ -153,8 +157,7 @@ def plan(body: bytes, way: Way) -> Plan:
     is_hinted = only_hints(request, shape)
     if is_hinted:
         request = replace(request, system=(*request.system, Text(JSON_HINT)))
-    wraps = is_plain or treatment(Concept.FREE_FORM_TOOLS, shape) is Treatment.MAPPED
-    request, tooling = fit_tools(request, wraps=wraps)
+    request, tooling = fit_tools(request, wraps=is_plain or shape in _WRAPPING)
     back = Return(
         way.client,
         shape,
@@ -163,10 +166,10 @@ def plan(body: bytes, way: Way) -> Plan:
         request.wants_usage,
         tooling,
         is_hinted,
-        way.loss is not Loss.SILENT,
+        way.loss is not _SILENT,
         {name: fields[name] for name in client.echoed if name in fields},
     )
-    return Plan(request, () if way.loss is Loss.SILENT else losses, back)
+    return Plan(request, () if way.loss is _SILENT else losses, back)
 
 
 def unasked(body: bytes, way: Way, *, wants_usage: bool) -> WayBack | None:

@@ -1,6 +1,9 @@
 """A Chat Completions request read into the one representation."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
 
 from kinference.shapes import made_images, media, web_search
 from kinference.shapes.extras import extras
@@ -36,6 +39,12 @@ from kinference.vocabulary import Api
 ANSWERS_MAX = 128
 _SYSTEM = ("system", "developer")
 _CALL = ("id", "type", "function")
+_SAMPLING: Final = Sampling.__struct_fields__
+_UNSHAPED: Final = Sampling()
+_USUAL: Final = frozenset(
+    ("model", "messages", "max_tokens", "max_completion_tokens", "stream", "tools", "functions", *_SAMPLING)
+)
+"""Fields beside which most bodies have none."""
 
 
 def parse_request(body: Json) -> Request:
@@ -44,23 +53,31 @@ def parse_request(body: Json) -> Request:
         raise BadBody(f"system: {MESSAGES}")
     turns = list(_turns(list_of(body.get("messages"), "messages")))
     leading = next((at for at, turn in enumerate(turns) if turn.role is not SYSTEM), len(turns))
-    stream_options = object_of(body.get("stream_options") or {}, "stream_options")
-    tools, choice = tools_of(body), tool_choice_of(body)
-    return Request(
+    request = Request(
         model=string_of(body.get("model"), "model"),
-        system=tuple(block for turn in turns[:leading] for block in turn.blocks if isinstance(block, Text)),
+        system=tuple([block for turn in turns[:leading] for block in turn.blocks if isinstance(block, Text)]),
         turns=tuple(turns[leading:]),
-        tools=tools,
-        wants_images=made_images.wants_images(body.get("modalities"), "modalities"),
-        web_search=web_search.of_chat(body.get("web_search_options"), FIELDS),
-        tool_choice=choice if tools else None,
-        parallel_tools=bool_of(body.get("parallel_tool_calls"), "parallel_tool_calls"),
+        tools=tools_of(body) if "tools" in body or "functions" in body else (),
         max_tokens=_cap(body),
         sampling=sampling_of(body),
+        is_streaming=bool(bool_of(body.get("stream"), "stream")),
+    )
+    return request if body.keys() <= _USUAL else _with_settings(request, body)
+
+
+def _with_settings(request: Request, body: Json) -> Request:
+    """With what few ask for."""
+    stream_options = object_of(body.get("stream_options") or {}, "stream_options")
+    choice = tool_choice_of(body)
+    return replace(
+        request,
+        wants_images=made_images.wants_images(body.get("modalities"), "modalities"),
+        web_search=web_search.of_chat(body.get("web_search_options"), FIELDS),
+        tool_choice=choice if request.tools else None,
+        parallel_tools=bool_of(body.get("parallel_tool_calls"), "parallel_tool_calls"),
         stop=strings_of(body.get("stop"), "stop"),
         thinking=effort_of(body.get("reasoning_effort"), "reasoning_effort"),
         format=format_of(body.get("response_format")),
-        is_streaming=bool(bool_of(body.get("stream"), "stream")),
         wants_usage=stream_options.get("include_usage") is True,
         end_user=string_of(body.get("safety_identifier") or body.get("user"), "user"),
         service_tier=string_of(body.get("service_tier"), "service_tier"),
@@ -75,7 +92,8 @@ def parse_request(body: Json) -> Request:
 
 def sampling_of(body: Json) -> Sampling:
     """The numbers that shape sampling, under OpenAI's names and those that engines add."""
-    return Sampling(**{name: number_of(body.get(name), name) for name in Sampling.__struct_fields__})
+    given = {name: number_of(body[name], name) for name in _SAMPLING if name in body}
+    return Sampling(**given) if given else _UNSHAPED
 
 
 def answers_of(value: object, where: str) -> int:
