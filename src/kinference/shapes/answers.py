@@ -114,7 +114,7 @@ class ToolBegun(msgspec.Struct, frozen=True):
     name: str
     is_free_form: bool = False
     namespace: str = ""
-    is_search: bool = False
+    form: str = ""
 
 
 class ArgumentsPiece(msgspec.Struct, frozen=True):

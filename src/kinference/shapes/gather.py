@@ -68,7 +68,7 @@ class _Call:
         return ToolCall(
             *(begun.id, begun.name, "".join(self.texts), begun.is_free_form),
             namespace=begun.namespace,
-            is_search=begun.is_search,
+            form=begun.form,
         )
 
 

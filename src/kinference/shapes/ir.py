@@ -82,8 +82,8 @@ class ToolCall(msgspec.Struct, frozen=True):
     cache: CacheMark | None = None
     namespace: str = ""
     """Of its tool, where the client is to be told both; the name is the tool's within it then."""
-    is_search: bool = False
-    """Asks the client for more tools."""
+    form: str = ""
+    """As of its tool."""
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -205,8 +205,8 @@ class Tool(msgspec.Struct, frozen=True):
     cache: CacheMark | None = None
     namespace: str = ""
     """Which its name begins with, where the client calls it by both apart."""
-    is_search: bool = False
-    """Has the client find more tools."""
+    form: str = ""
+    """The kind of tool of the client's API that it stands for, where its calls are of a kind of their own there."""
 
 
 class WebSearch(msgspec.Struct, frozen=True):

@@ -33,8 +33,8 @@ class Tooling(Frozen, frozen=True):
     """Tools, by the client's name, whose input is text to the client and an object to the destination."""
     namespaces: Mapping[str, str] = {}
     """Those of tools, by the client's name with it."""
-    searches: frozenset[str] = frozenset()
-    """Tools that have the client find more tools."""
+    forms: Mapping[str, str] = {}
+    """The kinds of tools, by the client's name, whose calls are of a kind of their own to the client."""
 
 
 def fit_tools(request: Request, *, wraps: bool) -> tuple[Request, Tooling]:
@@ -45,7 +45,7 @@ def fit_tools(request: Request, *, wraps: bool) -> tuple[Request, Tooling]:
         {safe: name for name, safe in names.items()},
         free_form,
         {tool.name: tool.namespace for tool in request.tools if tool.namespace},
-        frozenset(tool.name for tool in request.tools if tool.is_search),
+        {tool.name: tool.form for tool in request.tools if tool.form},
     )
     if not names and not free_form and not _has_bad_ids(request):
         return request, tooling
@@ -141,7 +141,8 @@ class ToolRestorer:
         if namespace := tooling.namespaces.get(call.name):
             name = call.name.removeprefix(whole_name(namespace, ""))
             return replace(call, name=name, namespace=namespace)
-        return replace(call, is_search=True) if call.name in tooling.searches else call
+        form = tooling.forms.get(call.name, "")
+        return replace(call, form=form) if form else call
 
     def pieces(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """The pieces of a stream. The input of a free-form tool comes when it is whole."""

@@ -144,7 +144,7 @@ def pieces_of(answer: Answer) -> Iterator[Piece]:
             case Sealed() | Executed() | Searched() | ServerCall() | ServerTools() | Unread():
                 yield block
             case ToolCall():
-                yield ToolBegun(*(calls, block.id, block.name, block.is_free_form), block.namespace, block.is_search)
+                yield ToolBegun(*(calls, block.id, block.name, block.is_free_form), block.namespace, block.form)
                 yield ArgumentsPiece(calls, block.arguments)
                 calls += 1
     yield Counted(answer.counts)

@@ -104,5 +104,5 @@ def test_a_free_form_tool_may_be_in_a_namespace() -> None:
 
 
 def test_a_call_for_more_tools_is_known_as_one() -> None:
-    restorer = ToolRestorer(fit_tools(Request(tools=(Tool("tool_search", is_search=True),)), wraps=True)[1])
-    assert restorer.call(ToolCall("c", "tool_search", "{}")) == ToolCall("c", "tool_search", "{}", is_search=True)
+    restorer = ToolRestorer(fit_tools(Request(tools=(Tool("tool_search", form="tool_search"),)), wraps=True)[1])
+    assert restorer.call(ToolCall("c", "tool_search", "{}")) == ToolCall("c", "tool_search", "{}", form="tool_search")

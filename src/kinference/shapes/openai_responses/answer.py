@@ -23,9 +23,9 @@ from kinference.shapes.ir import (
     ToolCall,
     Unread,
 )
-from kinference.shapes.json_text import as_object
 from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import counts_of, text_in
+from kinference.shapes.openai_responses import client_tools
 from kinference.shapes.seals import sealed
 from kinference.vocabulary import Api
 
@@ -264,10 +264,8 @@ _COMING: Final = "in_progress"
 
 def call_item(item_id: str, call: ToolCall, status: str = "completed") -> Json:
     """An item of what was called."""
-    if call.is_search:
-        given = as_object(call.arguments) or {}
-        found: Json = {"type": "tool_search_call", "id": item_id, "call_id": call.id, "execution": "client"}
-        return found | {"arguments": given, "status": status}
+    if call.form:
+        return client_tools.call_item(item_id, call, status)
     item: Json = {"id": item_id, "call_id": call.id, "name": call.name}
     item |= {"namespace": call.namespace} if call.namespace else {}
     if call.is_free_form:

@@ -107,7 +107,7 @@ class ResponsesStreamEmitter:
                 call = ToolCall(
                     *(piece.id, piece.name, "", piece.is_free_form),
                     namespace=piece.namespace,
-                    is_search=piece.is_search,
+                    form=piece.form,
                 )
                 return self._close() + self._opened(CallItem(self._suffix(), call))
             case ReasoningEnd():

@@ -1,9 +1,10 @@
 """Every field of a Responses request, and what it is to other APIs."""
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kinference.shapes.concepts import Concept, Fields, Treatment
+from kinference.shapes.concepts import Carried, Concept, Fields, Treatment
 
 _KEPT, _MAPPED, _DROPPED = Treatment.KEPT, Treatment.MAPPED, Treatment.DROPPED
 _IGNORED, _REFUSED = Treatment.IGNORED, Treatment.REFUSED
@@ -14,6 +15,7 @@ DEFAULTS: Final = MappingProxyType({"truncation": "disabled"})
 _MARK = {"prompt_cache_breakpoint": Concept.CACHE_MARKS}
 _ITEM = {"type": _KEPT, "id": _IGNORED, "status": _IGNORED}
 _CALL = {**_ITEM, "call_id": _KEPT, "name": _KEPT, "async": _IGNORED, "caller": _IGNORED, "namespace": _MAPPED}
+_CLIENTS: Final[Mapping[str, Carried]] = {**_ITEM, "type": _MAPPED, "call_id": _KEPT, "caller": _IGNORED}
 _TOOL = {
     "type": _KEPT,
     "name": _KEPT,
@@ -139,6 +141,15 @@ FIELDS: Final[Fields] = {
         "approval_request_id": _IGNORED,
         **dict.fromkeys(("approve", "reason"), _MAPPED),
     },
+    "shell": {"type": _MAPPED, "environment": _MAPPED, "allowed_callers": _IGNORED},
+    "local_shell": {"type": _MAPPED},
+    "apply_patch": {"type": _MAPPED, "allowed_callers": _IGNORED},
+    "shell_call": {**_CLIENTS, "action": _MAPPED, "environment": _IGNORED},
+    "shell_call_output": {**_CLIENTS, "output": _MAPPED, "max_output_length": _IGNORED},
+    "local_shell_call": {**_CLIENTS, "action": _MAPPED},
+    "local_shell_call_output": {**_CLIENTS, "id": _KEPT, "output": _KEPT},
+    "apply_patch_call": {**_CLIENTS, "operation": _MAPPED},
+    "apply_patch_call_output": {**_CLIENTS, "status": Concept.TOOL_ERRORS, "output": _KEPT},
     "web_search": {
         "type": Concept.WEB_SEARCH,
         "filters": Concept.WEB_SEARCH,

@@ -1,6 +1,6 @@
 """The items of a streamed response, each with the events of its life."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import Logprobs
 from kinference.shapes.made_images import to_responses as to_responses_image
 from kinference.shapes.openai_responses.answer import call_item, message_item, reasoning_item, text_part
+from kinference.shapes.openai_responses.client_tools import commands_of
 from kinference.shapes.web_search import made_to_responses
 
 Events: TypeAlias = list[tuple[str, Json]]
@@ -133,7 +134,7 @@ class CallItem:
 
     def grown(self, text: str) -> Events:
         self._pieces.append(text)
-        if self._call.is_search:  # which comes whole
+        if self._call.form:  # which comes whole
             return []
         return [(f"response.{self._name}.delta", {"item_id": self._id, "delta": text})]
 
@@ -141,12 +142,20 @@ class CallItem:
         text = "".join(self._pieces) or ("" if self._call.is_free_form else "{}")
         said = {"input": text} if self._call.is_free_form else {"name": self._call.name, "arguments": text}
         self._call = replace(self._call, arguments=text)
-        if self._call.is_search:
-            return [(DONE, {"item": self.whole()})]
+        if self._call.form:
+            return [*self._commanded(), (DONE, {"item": self.whole()})]
         return [(f"response.{self._name}.done", {"item_id": self._id, **said}), (DONE, {"item": self.whole()})]
 
     def whole(self) -> Json:
         return call_item(self._id, self._call)
+
+    def _commanded(self) -> Iterator[tuple[str, Json]]:
+        """The commands for a shell, each begun, told and done."""
+        for at, command in enumerate(commands_of(self.whole())):
+            place = {"command_index": at}
+            yield "response.shell_call_command.added", {**place, "command": ""}
+            yield "response.shell_call_command.delta", {**place, "delta": command}
+            yield "response.shell_call_command.done", {**place, "command": command}
 
 
 class ImageItem:

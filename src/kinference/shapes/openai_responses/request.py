@@ -30,9 +30,10 @@ from kinference.shapes.ir import (
 from kinference.shapes.json_text import bool_of, count_of, dumps, list_of, number_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.made_images import TOOL, is_maker, made
+from kinference.shapes.openai_responses import client_tools
+from kinference.shapes.openai_responses.client_tools import SEARCH
 from kinference.shapes.openai_responses.fields import DEFAULTS, FIELDS
 from kinference.shapes.openai_responses.settings import (
-    SEARCH,
     format_of,
     loaded_tools,
     thinking_of,
@@ -50,6 +51,9 @@ _ROLES = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM, "developer": S
 
 _NO_TURNS = ("additional_tools", mcp_calls.RESPONSES_LISTING)
 """Items that say what there is to call, and nothing else."""
+
+_CLIENT_CALLS = ("shell_call", "local_shell_call", "apply_patch_call")
+_CLIENT_OUTPUTS = tuple(f"{kind}_output" for kind in _CLIENT_CALLS)
 
 LOGPROBS = "message.output_text.logprobs"
 
@@ -112,9 +116,16 @@ def _turns(value: object) -> Iterator[Turn]:
     items = list_of(value, "input")
     if not items:
         raise BadBody("input: empty; the body has to carry its prompt")
+    calls: dict[str, str] = {}
     for at, one in enumerate(items):
         item = object_of(one, f"input[{at}]")
-        if not _is_providers_search(item) and item.get("type") not in _NO_TURNS:
+        if item.get("type") in _CLIENT_OUTPUTS:
+            yield Turn(USER, (client_tools.of_output(item, calls, f"input[{at}]"),))
+        elif item.get("type") in _CLIENT_CALLS:
+            call = client_tools.of_call(item, f"input[{at}]")
+            calls[string_of(item.get("id"), f"input[{at}].id")] = call.id
+            yield Turn(ASSISTANT, (call,))
+        elif not _is_providers_search(item) and item.get("type") not in _NO_TURNS:
             yield _turn(item, f"input[{at}]")
 
 

@@ -11,12 +11,11 @@ from kinference.shapes.lost import Untranslatable
 from kinference.shapes.made_images import is_maker
 from kinference.shapes.mcp import TOOL as MCP
 from kinference.shapes.openai_chat.settings import MODES, allowed, effort_of, grammar_of, named, schema_format
+from kinference.shapes.openai_responses.client_tools import SEARCH, choice_name, is_client_tool, of_tool
 from kinference.shapes.scan import BadBody
 from kinference.shapes.tooling import whole_name
 from kinference.shapes.web_search import is_search
 
-SEARCH: Final = "tool_search"
-"""How a tool is called that has the client find more tools."""
 LOADING: Final = ("tool_search_output", "additional_tools")
 """Items that bring tools."""
 
@@ -45,9 +44,11 @@ def _tools(tools: Sequence[object], place: str) -> Iterator[Tool]:
                 inner = _tools(list_of(tool.get("tools"), f"{where}.tools"), f"{where}.tools")
                 yield from _within(inner, named(tool, where), string_of(tool.get("description"), where))
             case "tool_search" if tool.get("execution") == "client":
-                yield replace(_tool({"name": SEARCH, **tool}, where), is_search=True)
+                yield replace(_tool({"name": SEARCH, **tool}, where), form=SEARCH)
             case "tool_search":
                 pass  # all that could be found is offered at once
+            case _ if is_client_tool(tool):
+                yield of_tool(tool, where)
             case "code_interpreter":
                 _check_container(tool.get("container"), where)
             case _ if is_search(tool) or is_maker(tool) or tool.get("type") == MCP:
@@ -90,12 +91,13 @@ def tool_choice_of(value: object) -> ToolChoice | None:
         if value not in MODES:
             raise BadBody("tool_choice: unknown; give auto, none or required, or name a function")
         return ToolChoice(MODES[value])
-    choice = object_of(value, "tool_choice")
+    choice = choice_name(object_of(value, "tool_choice"))
     match choice.get("type"):
         case "function" | "custom":
             return ToolChoice(ToolMode.REQUIRED, (named(choice, "tool_choice"),))
         case "allowed_tools":
-            return allowed(choice)
+            tools = [object_of(tool, "tool_choice.tools") for tool in list_of(choice.get("tools"), "tool_choice.tools")]
+            return allowed(choice | {"tools": [*map(choice_name, tools)]})
         case _:
             raise Untranslatable("tool_choice.type: a tool that its own provider runs cannot go to another")
 

@@ -53,7 +53,7 @@ def test_the_life_of_a_thought() -> None:
 
 
 def test_the_life_of_a_call_for_more_tools() -> None:
-    item = CallItem("1", ToolCall("s", "tool_search", "", is_search=True))
+    item = CallItem("1", ToolCall("s", "tool_search", "", form="tool_search"))
     assert life(item, '{"query":', '"q"}') == ["output_item.added", "output_item.done"]
     assert item.whole() == {
         "type": "tool_search_call",

@@ -84,7 +84,7 @@ def test_the_tools_of_a_namespace_are_the_clients_own() -> None:
 
 
 def test_a_search_for_tools_is_the_clients_or_needs_none() -> None:
-    assert tools_of([SEARCHING]) == (Tool("tool_search", "d", {"type": "object"}, is_search=True),)
+    assert tools_of([SEARCHING]) == (Tool("tool_search", "d", {"type": "object"}, form="tool_search"),)
     assert tools_of([{"type": "tool_search"}, {"type": "tool_search", "execution": "server"}]) == ()
 
 
