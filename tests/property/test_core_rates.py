@@ -1,5 +1,6 @@
 """What is learned and what is summed up: finite, never negative, never cheaper for more, whatever is reported."""
 
+from operator import mul
 from random import Random
 
 import pytest
@@ -34,7 +35,7 @@ def test_whatever_is_reported_the_line_is_finite_and_time_runs_forward(
         rates.learn_hold(ttft_ms)
         rates.relax(kept)
         rates.typical.learn_adapter(ttft_ms)
-        for line in (rates.line, rates.typical.line):
+        for line in (rates, rates.typical.line):
             assert 0.0 <= line.base_ms <= rates.typical.base_ms_max
             assert 0.0 < line.ms_per_token < HUGE
         assert 0.0 <= rates.error_ms < HUGE
@@ -61,7 +62,7 @@ def test_rates_converge_on_any_engine_with_noise_and_outliers(
         ttft_ms = (base + slope * tokens) * (1.0 + rng.uniform(-noise, noise))
         rates.learn(tokens, 60_000.0 + ttft_ms if rng.random() < outliers else ttft_ms)
     for tokens in (1_000, 4_000, 16_000):
-        assert rates.line.at(tokens) == pytest.approx(base + slope * tokens, rel=0.2)
+        assert rates.at(tokens) == pytest.approx(base + slope * tokens, rel=0.2)
 
 
 @settings(max_examples=40, deadline=None)
@@ -73,9 +74,9 @@ def test_a_single_report_whatever_it_says_moves_what_is_expected_but_little(
     for _ in range(200):
         sample = rng.choice([200, 1_000, 4_000, 16_000])
         rates.learn(sample, 20.0 + slope * sample)
-    before = rates.line.at(4_000)
+    before = rates.at(4_000)
     rates.learn(tokens, ttft_ms)
-    assert rates.line.at(4_000) == pytest.approx(before, rel=0.15, abs=2.0)
+    assert rates.at(4_000) == pytest.approx(before, rel=0.15, abs=2.0)
 
 
 def test_engines_of_different_speed_in_one_pool_are_told_apart_and_a_new_one_begins_between_them() -> None:
@@ -85,8 +86,8 @@ def test_engines_of_different_speed_in_one_pool_are_told_apart_and_a_new_one_beg
         tokens = rng.choice([500, 2_000, 8_000])
         fast.learn(tokens, 20.0 + 0.05 * tokens)
         slow.learn(tokens, 20.0 + 0.4 * tokens)
-    assert fast.line.at(8_000) * 4 < slow.line.at(8_000)
-    assert fast.line.at(8_000) < cold_rates(typical).line.at(8_000) < slow.line.at(8_000)
+    assert fast.at(8_000) * 4 < slow.at(8_000)
+    assert fast.at(8_000) < cold_rates(typical).at(8_000) < slow.at(8_000)
 
 
 @settings(max_examples=30, deadline=None)
@@ -134,6 +135,8 @@ def case_of(columns: tuple[list[float], ...], output_tokens: int = 200) -> Case:
         slopes=slopes,
         ahead=ahead,
         beside=beside,
+        left=[slope * tokens for slope, tokens in zip(slopes, ahead, strict=True)],
+        hung={},
         hits=[0] * size,
         uncached=[int(one) for one in uncached],
         work=[slope * one for slope, one in zip(slopes, uncached, strict=True)],
@@ -175,7 +178,7 @@ def test_more_load_or_less_cached_never_makes_a_place_cheaper_nor_better_than_ot
     work = [one + slope * int(more) * (at == place) for at, one in enumerate(case.work)]
     is_room = bool(case.fitting) and len(case.fitting) == len(before)
     for worse, is_fleet_same in (
-        (replace(case, ahead=longer), case.ahead[place] > 0.0),
+        (replace(case, ahead=longer, left=list(map(mul, case.slopes, longer))), case.ahead[place] > 0.0),
         (replace(case, uncached=colder, work=work), True),
         (replace(case, beside=busier) if is_room else case, not any(case.ahead)),
     ):
@@ -191,7 +194,8 @@ def test_more_that_decode_at_a_place_never_make_it_better_than_others_that_can_b
     columns: tuple[list[float], ...], more: float, place: int
 ) -> None:
     place %= len(columns[0])
-    case = replace(case_of(columns), ahead=[0.0] * len(columns[0]))
+    nothing = [0.0] * len(columns[0])
+    case = replace(case_of(columns), ahead=nothing, left=nothing)
     busier = replace(case, beside=[one + more * (at == place) for at, one in enumerate(case.beside)])
     before, after = (Interference().column(one) for one in (case, busier))
     for other, total in enumerate(before):

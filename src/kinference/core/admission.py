@@ -92,7 +92,7 @@ class Admission:
     def admit(self, request: Request, now: Seconds) -> Decision | Waiting:
         """Decide at once while anyone can start soon; else hold the request: `release` tells what became of it."""
         weighing = self.router.weigh(request, now)
-        if isinstance(weighing, Decision):
+        if not isinstance(weighing, Weighing):
             return weighing
         if self._rules.enabled and weighing.weighed.in_milliseconds and not self._may_go(weighing, now):
             return self._hold(weighing, now)

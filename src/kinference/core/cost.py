@@ -1,7 +1,8 @@
 """The cost terms: expected milliseconds for each candidate, one column a term."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 from operator import attrgetter, mul
 from typing import Protocol
@@ -19,6 +20,10 @@ FIRST_TOKEN_MS = 2_000.0
 """A wait for a first token that is in order."""
 TOKEN_MS = 60.0
 """A wait for each token after it that is in order."""
+ENGINES_KNOWN = 4_096
+"""So many chances are remembered: few are asked for, again and again."""
+SHORT_TOKENS = FIRST_TOKEN_MS / TOKEN_MS
+"""So many in order take as long as a wait for the first that is in order."""
 IN_A_ROW = 3
 """Who finds no engine free so many times one after the other finds no pause between prompts."""
 CALM_MS = 125.0
@@ -49,6 +54,10 @@ class Case(FrozenRecord, frozen=True):
     it, and the aged scrape."""
     beside: Sequence[float]
     """Requests there, by the same rule."""
+    left: Sequence[Milliseconds]
+    """The time to compute what is ahead, without what must be computed of it by now."""
+    hung: Mapping[int, Milliseconds]
+    """How long those are overdue that seem to hang, by their places."""
     hits: Sequence[int]
     """Tokens expected to be cached."""
     uncached: Sequence[int]
@@ -76,7 +85,7 @@ class CostTerm(Protocol):
         ...
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
-        """Milliseconds for each candidate, in their order: finite, never negative."""
+        """Milliseconds for each candidate, in their order: finite, never negative; none at all for 0 everywhere."""
         ...
 
 
@@ -101,13 +110,9 @@ class QueueWait:
     name: str = "queue_wait"
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
-        waits = list(map(mul, case.slopes, case.ahead))
-        if self.begun:
-            now, slopes = case.now, case.slopes
-            for place, load in enumerate(case.loads):
-                if load.first_prompt:
-                    left = waits[place] - load.done_ms(slopes[place], now)
-                    waits[place] = (left if left > 0.0 else 0.0) + load.hung_ms(slopes[place], now)
+        waits: Sequence[Milliseconds] = case.left if self.begun else list(map(mul, case.slopes, case.ahead))
+        if self.begun and case.hung:
+            waits = [wait + case.hung.get(place, 0.0) for place, wait in enumerate(waits)]
         return waits if self.share == 1.0 else [self.share * wait for wait in waits]
 
 
@@ -119,7 +124,7 @@ class SlotWait:
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
         if len(case.fitting) == len(case.loads):
-            return [0.0] * len(case.loads)
+            return ()
         waits = [
             rates.hold_ms * (1 + load.waiting) / max(1.0, beside)
             for rates, load, beside in zip(case.rates, case.loads, case.beside, strict=True)
@@ -159,12 +164,15 @@ class Interference:
         engines = len(case.loads)
         chance = none_free(engines - case.ahead.count(0), engines)
         price, stalled = self.crowd * chance, spread_share(case.output_tokens)
-        weight = self.weight + max(0.0, stalled - self.weight) * chance**IN_A_ROW
+        weight = self.weight
+        if stalled > weight:
+            weight += (stalled - weight) * chance**IN_A_ROW
         decode = stalled * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
-        return [
-            (weight * requests + price) * work + decode * requests
-            for work, requests in zip(case.work, _met(case), strict=True)
-        ]
+        harm = _met(case)
+        for place, work in enumerate(case.work):
+            requests = harm[place]
+            harm[place] = (weight * requests + price) * work + decode * requests
+        return harm
 
 
 def _met(case: Case) -> list[float]:
@@ -173,12 +181,10 @@ def _met(case: Case) -> list[float]:
     """
     met = list(case.beside)
     usual = sum(met) / len(met)
-    for place, requests in enumerate(met):
-        if requests < usual and case.ahead[place]:
-            load, slope = case.loads[place], case.slopes[place]
-            wait = slope * case.ahead[place] - (load.done_ms(slope, case.now) if load.first_prompt else 0.0)
-            if wait > 0.0:
-                met[place] = usual - (usual - requests) * max(0.0, 1.0 - wait / CALM_MS)
+    for place, left in enumerate(case.left):
+        if left and (requests := met[place]) < usual:
+            calm = 1.0 - left / CALM_MS
+            met[place] = usual - (usual - requests) * (calm if calm > 0.0 else 0.0)
     return met
 
 
@@ -186,9 +192,10 @@ def spread_share(output_tokens: int) -> float:
     """What a millisecond counts that is spread over an answer of so many tokens, where one before the first counts 1:
     each by how much of its objective it takes.
     """
-    return min(1.0, FIRST_TOKEN_MS / (TOKEN_MS * max(1, output_tokens)))
+    return 1.0 if output_tokens <= SHORT_TOKENS else FIRST_TOKEN_MS / (TOKEN_MS * output_tokens)
 
 
+@lru_cache(ENGINES_KNOWN)
 def none_free(busy: int, engines: int) -> float:
     """The chance that a prompt finds no engine free where so many of them are busy on average: Sakasegawa's (1977)
     closed form of Erlang's formula. Half of four are busy at once now and then, half of 64 never.
@@ -203,8 +210,9 @@ class Risk:
     name: str = "risk"
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
-        ratios = list(map(_FAILURES, case.circuits))
-        return [RETRY_MS * ratio for ratio in ratios] if any(ratios) else ratios
+        if not any(map(_FAILURES, case.circuits)):
+            return ()
+        return [RETRY_MS * circuit.failure_ratio for circuit in case.circuits]
 
 
 @dataclass(frozen=True, slots=True)

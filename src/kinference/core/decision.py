@@ -64,6 +64,7 @@ class Weighed(msgspec.Struct, frozen=True, eq=False, gc=False):
     policy: str
     names: Sequence[str]
     columns: Sequence[tuple[str, Sequence[Milliseconds]]]
+    """One that is empty is 0 everywhere."""
     totals: Sequence[Milliseconds]
     hits: Sequence[int]
     chosen: int
@@ -106,7 +107,7 @@ def explained(weighed: Weighed | None, rejected: tuple[Rejected, ...]) -> Explan
     if weighed is None:
         return Explanation("", (), rejected, "")
     candidates = tuple(
-        Candidate(name, total, tuple((term, column[at]) for term, column in weighed.columns), hit)
+        Candidate(name, total, tuple((term, column[at] if column else 0.0) for term, column in weighed.columns), hit)
         for at, (name, total, hit) in enumerate(zip(weighed.names, weighed.totals, weighed.hits, strict=True))
     )
     others = [candidate for at, candidate in enumerate(candidates) if at != weighed.chosen]

@@ -71,6 +71,10 @@ class Flight(EntityLeaf):
     insertion: Insertion | None
     alone: bool
     """Nothing was being computed there: what was sent before should be cached."""
+    is_lone: bool = False
+    """Nothing of ours was there at all."""
+    is_measured: bool = False
+    """Its length was told from those that engines had counted, not guessed."""
     hold: Hold | None = None
     """What it holds of its tenant's limits."""
     loads_adapter: bool = False
@@ -84,24 +88,19 @@ class Flight(EntityLeaf):
     """Where somebody has asked for it."""
     broken: bool = False
     """The destination did not end the answer that it began."""
-    is_measured: bool = False
-    """Its length was told from those that engines had counted, not guessed."""
-    is_lone: bool = False
-    """Nothing of ours was there at all."""
 
     def aside(self) -> "Flight | Aside":
         """The same in less memory, unless somebody else has a part of it or something has been heard of it."""
         if self.prompt is not None or self.status is not None:
             return self
-        rest = (self.prompt_bytes, self.computed_tokens, self.believed_tokens, self.insertion, self.alone)
+        sent = (self.prompt_bytes, self.computed_tokens, self.believed_tokens, self.insertion)
+        seen = (self.alone, self.is_lone, self.is_measured)
         return Aside(
             self.destination,
             self.rates,
             self.traits,
             self.hold,
-            packed(
-                (*rest, None, self.loads_adapter, None, True, None, None, self.broken, self.is_measured, self.is_lone)
-            ),
+            packed((*sent, *seen, None, self.loads_adapter, None, True, None, None, self.broken)),
         )
 
     def sent(self) -> SentPrompt | None:
@@ -119,20 +118,24 @@ class Flight(EntityLeaf):
     def learn_first(self, ttft_ms: Milliseconds, status: int, now: Seconds) -> None:
         """The first byte of an answer, good or bad."""
         self.status, self.served = status, is_success(status)
-        if is_failure(status):
-            self.destination.circuit.failed(f"status {status}", now)
-        elif self.served:
+        if self.served:
             self.first_token_at = now
             self.destination.circuit.succeeded()
-            self.rates.typical.bound_base(ttft_ms, is_lone=self.is_lone and not self.loads_adapter)
-            line = self.rates.line
-            self.destination.load.note_first(ttft_ms - line.base_ms, line.ms_per_token * self.computed_tokens)
-            if self.loads_adapter:
-                self.rates.typical.learn_adapter(ttft_ms - self.rates.line.at(self.computed_tokens))
-            elif self.is_measured or not self.traits.counted:
-                self.rates.typical.in_line += not self.alone
-                self.rates.learn(self.computed_tokens, ttft_ms, is_measured=self.is_measured)
+            self._learn_time(ttft_ms)
             self.destination.latency.learn(ttft_ms, now)
+        elif is_failure(status):
+            self.destination.circuit.failed(f"status {status}", now)
+
+    def _learn_time(self, ttft_ms: Milliseconds) -> None:
+        rates, computed = self.rates, self.computed_tokens
+        typical = rates.typical
+        typical.bound_base(ttft_ms, is_lone=self.is_lone and not self.loads_adapter)
+        self.destination.load.note_first(ttft_ms - rates.base_ms, rates.ms_per_token * computed)
+        if self.loads_adapter:
+            typical.learn_adapter(ttft_ms - rates.at(computed))
+        elif self.is_measured or not self.traits.counted:
+            typical.in_line += not self.alone
+            rates.learn(computed, ttft_ms, is_measured=self.is_measured)
 
     def learn_cached(self, cached_tokens: int | None) -> SentPrompt | None:
         """The end of an answer, and how much of its prompt was cached. The prompt, where somebody has asked for it."""

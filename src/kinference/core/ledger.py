@@ -27,6 +27,8 @@ IDLE_SCRAPES = 3
 """So many scrapes in a row that tell of an idle engine while it serves one of ours are no word of the engine."""
 SILENCE, SILENCE_MS = 4.0, 1_000.0
 """A first token that takes so many times as long as expected, and so long beyond, will not be reported."""
+SILENCE_S: Seconds = SILENCE_MS / 1e3
+"""Sooner than this none is overdue by far."""
 UNHEARD_MS_MAX = 2_000.0
 """Where nobody has ever reported, what is expected is a guess, and nobody is made to wait for one longer than this."""
 HEADWAY_MAX = 64.0
@@ -156,17 +158,19 @@ class Load:
     def close_silence(self, ms_per_token: float, now: Seconds) -> None:
         """Have the time in which nobody reported count for those that were there, and for nobody who comes now."""
         left_ms = ms_per_token * (self.prefill_tokens + SILENCE * self.first_prompt) + SILENCE_MS
-        self.begun_at = max(self.begun_at, now - left_ms / 1e3)
+        heard_of_until = now - left_ms / 1e3
+        if heard_of_until > self.begun_at:
+            self.begun_at = heard_of_until
 
     def note_first(self, took_ms: Milliseconds, expected_ms: Milliseconds) -> None:
         """A first token came after so much more than an empty prompt's time. Where the last ones have taken less than
         half as long as was expected prompts are computed side by side, or quicker than is known yet, and the next ones
         need not be held back as long.
         """
-        self._took_ms = LATELY * self._took_ms + max(took_ms, 0.0)
+        self._took_ms = LATELY * self._took_ms + (took_ms if took_ms > 0.0 else 0.0)
         self._expected_ms = LATELY * self._expected_ms + expected_ms
         headway = 0.5 * (self._expected_ms + DOUBT_MS) / (self._took_ms + DOUBT_MS)
-        self.headway = min(max(headway, 1.0), HEADWAY_MAX)
+        self.headway = 1.0 if headway < 1.0 else headway if headway < HEADWAY_MAX else HEADWAY_MAX
 
     def observe(self, seen: Observation, typical_tokens: float) -> None:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""

@@ -81,7 +81,7 @@ class Router:
     def decide(self, request: Request, now: Seconds) -> Decision:
         """Choose, and count the choice in flight and in the prefix index before returning."""
         weighing = self.weigh(request, now)
-        return weighing if isinstance(weighing, Decision) else self.commit(weighing, now)
+        return self.commit(weighing, now) if isinstance(weighing, Weighing) else weighing
 
     def weigh(self, request: Request, now: Seconds, known: Prompt | None = None, skip: int = 0) -> Weighing | Decision:
         """Choose, and change nothing yet; a refusal where there is nothing to choose from.
@@ -89,7 +89,7 @@ class Router:
         `known` was hashed before; `skip` so many of the tiers that could serve.
         """
         weighed = self._weigh(request, now, known, skip)
-        if isinstance(weighed, Decision) and self.refusals.is_on and not (skip or request.is_patient):
+        if self.refusals.is_on and isinstance(weighed, Decision) and not (skip or request.is_patient):
             self._keep_refusal(request, weighed, now)
         return weighed
 
@@ -164,10 +164,10 @@ class Router:
             believed,
             insertion,
             alone,
+            is_lone,
+            traits.counted > 0,
             None if account is None else account.hold(expected_tokens(weighing), *expected_cost(weighing)),
             group.has_adapters and not destination.is_loaded(model),
-            is_measured=traits.counted > 0,
-            is_lone=is_lone,
         )
         if group.has_adapters:
             destination.use_adapter(model)
@@ -179,7 +179,7 @@ class Router:
         doubt = BEYOND_HASHING if weighing.prompt.truncated and slot >= 0 else ""
         if case.key:  # what has not one full block cannot be cached either
             doubt = doubt or group.doubtful
-        tokens, expected_ms = traits.prompt_tokens(request.prompt_bytes), rates.line.at(computed)
+        tokens, expected_ms = traits.prompt_tokens(request.prompt_bytes), rates.at(computed)
         return Decision(
             Outcome.DEGRADED if doubt else Outcome.OK,
             f"expect {expected_ms:.0f} ms, {case.hits[chosen]} of {tokens} tokens cached"
@@ -369,15 +369,16 @@ class Router:
     def _flight(self, reservation: ReservationId) -> Flight | None:
         """What is in flight under that number, taken up again if it was set aside."""
         kept = self._flights.get(reservation)
-        if isinstance(kept, Aside):
-            kept = self._flights[reservation] = kept.resume()
-        return kept
+        if kept is None or isinstance(kept, Flight):
+            return kept
+        flight = self._flights[reservation] = kept.resume()
+        return flight
 
     def _landed(self, reservation: ReservationId) -> Flight | None:
         """The same, and in flight no more."""
         self._reports += 1
         kept = self._flights.pop(reservation, None)
-        return kept.resume() if isinstance(kept, Aside) else kept
+        return kept if kept is None or isinstance(kept, Flight) else kept.resume()
 
     def _take_back(self, flight: Flight) -> None:
         if flight.insertion is not None:
@@ -386,7 +387,9 @@ class Router:
 
 def _computed_tokens(load: Load, rates: Rates, ahead: float, now: Seconds) -> float:
     """The prompt tokens that will be computed before a new one's turn, as far as anybody has told."""
-    slope = max(rates.ms_per_token, MS_PER_TOKEN_MIN)
+    slope = rates.ms_per_token
+    if slope < MS_PER_TOKEN_MIN:
+        slope = MS_PER_TOKEN_MIN
     if rates.typical.samples == 0 and not load.waiting and load.is_silent(slope, now):
         return 0.0
     return load.left_of(ahead, slope, now)

@@ -66,8 +66,12 @@ class PeakLatency:
 
     def learn(self, ms: Milliseconds, now: Seconds) -> None:
         """A first token took so long."""
-        kept = exp(-max(0.0, now - self._at) / PEAK_DECAY_S)
-        self.ms = ms if ms > self.ms else kept * self.ms + (1.0 - kept) * ms
+        if ms > self.ms:
+            self.ms = ms
+        else:
+            passed = now - self._at
+            kept = exp(-passed / PEAK_DECAY_S) if passed > 0.0 else 1.0
+            self.ms = kept * self.ms + (1.0 - kept) * ms
         self._at = now
 
 
@@ -137,8 +141,10 @@ class Typical:
         and every quicker one since.
         """
         if is_lone or ttft_ms < self.base_ms_max:
-            self.base_ms_max = max(self.base_ms_allowed, min(ttft_ms, SAMPLE_MS_MAX))
-            self.line.base_ms = min(self.line.base_ms, self.base_ms_max)
+            longest = ttft_ms if ttft_ms < SAMPLE_MS_MAX else SAMPLE_MS_MAX
+            self.base_ms_max = longest if longest > self.base_ms_allowed else self.base_ms_allowed
+            if self.line.base_ms > self.base_ms_max:
+                self.line.base_ms = self.base_ms_max
 
     def start_over(self) -> None:
         """What was learned so far rests on a wrong idea of how long prompts are."""
@@ -170,15 +176,19 @@ class Rates:
     _sums: _Sums = field(default_factory=_Sums)
 
     @property
-    def line(self) -> Line:
-        """The times to first token here."""
-        typical, factor = self.typical, self.factor
-        return Line(min(factor * typical.line.base_ms, typical.base_ms_max), self.ms_per_token)
+    def base_ms(self) -> Milliseconds:
+        """The time for an empty prompt here."""
+        base_ms, base_ms_max = self.factor * self.typical.line.base_ms, self.typical.base_ms_max
+        return base_ms if base_ms < base_ms_max else base_ms_max
 
     @property
     def ms_per_token(self) -> Milliseconds:
-        """That line's slope, where the rest of it is not asked for."""
+        """The time for each token of it."""
         return self.factor * self.typical.line.ms_per_token
+
+    def at(self, tokens: float) -> Milliseconds:
+        """The time for this many tokens."""
+        return self.base_ms + self.ms_per_token * tokens
 
     def learn(self, tokens: float, ttft_ms: Milliseconds, *, is_measured: bool = False) -> None:
         """One answer's first token came after `ttft_ms`, with `tokens` computed for it or ahead of it.
@@ -191,15 +201,19 @@ class Rates:
             self._is_measured, self.samples, self._sums = True, 0, _Sums()
         if not 0.0 <= ttft_ms <= SAMPLE_MS_MAX:
             ttft_ms = min(max(ttft_ms, 0.0), SAMPLE_MS_MAX)
-        expected = max(self.line.at(tokens), MS_PER_TOKEN_MIN)
+        expected = self.at(tokens)
+        if expected < MS_PER_TOKEN_MIN:
+            expected = MS_PER_TOKEN_MIN
         error = ttft_ms - expected
-        bound = OUTLIER * max(max(self.error_ratio, ERROR_RATIO_MIN) * expected, ERROR_MS_MIN)
+        usual = expected * (self.error_ratio if self.error_ratio > ERROR_RATIO_MIN else ERROR_RATIO_MIN)
+        bound = OUTLIER * (usual if usual > ERROR_MS_MIN else ERROR_MS_MIN)
         if not -bound <= error <= bound:
-            error = min(max(error, -bound), bound)
+            error = bound if error > 0.0 else -bound
+        distance = abs(error)
         if self.samples == 0:
-            self.error_ms = abs(error)
-        self.error_ms += ERROR_SMOOTHING * (abs(error) - self.error_ms)
-        self.error_ratio += ERROR_SMOOTHING * (abs(error) / expected - self.error_ratio)
+            self.error_ms = distance
+        self.error_ms += ERROR_SMOOTHING * (distance - self.error_ms)
+        self.error_ratio += ERROR_SMOOTHING * (distance / expected - self.error_ratio)
         self.samples += 1
         self.typical.learn(tokens, expected + error)
         self._sums.add(tokens, expected + error, FORGETTING)
@@ -223,13 +237,16 @@ class Rates:
         """The factor is the sum of its times over what is typical of them, drawn towards 1 by what chance explains."""
         line, sums = self.typical.line, self._sums
         base, slope = line.base_ms, line.ms_per_token
-        expected = max(base * sums.weight + slope * sums.x, MS_PER_TOKEN_MIN)
+        expected = base * sums.weight + slope * sums.x
+        if expected < MS_PER_TOKEN_MIN:
+            expected = MS_PER_TOKEN_MIN
         squares = base * base * sums.weight + 2.0 * base * slope * sums.x + slope * slope * sums.xx
         apart = sums.y / expected - 1.0
         reach = TOLD_APART * self.error_ratio / expected
         chance = reach * reach * squares
         believed = apart * apart / (apart * apart + chance) if apart else 0.0
-        self.factor = max(1.0 + believed * apart, FACTOR_MIN)
+        factor = 1.0 + believed * apart
+        self.factor = factor if factor > FACTOR_MIN else FACTOR_MIN
 
 
 def cold_rates(typical: Typical) -> Rates:

@@ -174,8 +174,8 @@ def _candidate(case: Case, place: int) -> RecordedCandidate:
     return RecordedCandidate(
         name=case.names[place],
         weight=destination.weight,
-        base_ms=rates.line.base_ms,
-        ms_per_token=rates.line.ms_per_token,
+        base_ms=rates.base_ms,
+        ms_per_token=rates.ms_per_token,
         error_ms=rates.error_ms,
         hold_ms=rates.hold_ms,
         latency_ms=destination.latency.ms,
@@ -199,25 +199,31 @@ def _candidate(case: Case, place: int) -> RecordedCandidate:
 
 def _case(recording: Recording) -> Case:
     candidates = recording.candidates
-    destinations = [_destination(one) for one in candidates]
+    destinations, now = [_destination(one) for one in candidates], recording.at
     lines = [Line(one.base_ms, one.ms_per_token) for one in candidates]
     slopes, uncached = [line.ms_per_token for line in lines], [one.uncached for one in candidates]
+    loads, ahead = [destination.load for destination in destinations], [one.ahead for one in candidates]
     return Case(
         destinations=destinations,
         names=[one.name for one in candidates],
         rates=[_rates(one, line) for one, line in zip(candidates, lines, strict=True)],
-        loads=[destination.load for destination in destinations],
+        loads=loads,
         circuits=[destination.circuit for destination in destinations],
         bases=[one.base_ms for one in candidates],
         slopes=slopes,
-        ahead=[one.ahead for one in candidates],
+        ahead=ahead,
         beside=[one.beside for one in candidates],
+        left=[
+            max(0.0, slope * tokens - load.done_ms(slope, now))
+            for slope, tokens, load in zip(slopes, ahead, loads, strict=True)
+        ],
+        hung={place: load.hung_ms(slopes[place], now) for place, load in enumerate(loads)},
         hits=[one.hit for one in candidates],
         uncached=uncached,
         work=list(map(mul, slopes, uncached)),
         output_tokens=recording.output_tokens,
         fitting=recording.fitting,
-        now=recording.at,
+        now=now,
         turn=recording.turn,
         key=int(recording.key),
         session=int(recording.session),

@@ -70,7 +70,7 @@ def rooms_later(before: Rooms, within_ms: Milliseconds, now: Seconds) -> Rooms |
 
 def has_room(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) -> bool:
     """Whether it can begin with one more prompt within so much time."""
-    return (bool(within_ms) and _is_untried(load, rates)) or ready_ms(load, rates, now) <= within_ms * load.headway
+    return (within_ms > 0.0 and _is_untried(load, rates)) or ready_ms(load, rates, now) <= within_ms * load.headway
 
 
 def ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:

@@ -60,7 +60,7 @@ class ModelTraits:
     def learn_uncached(self, tokens: int) -> None:
         """A request with this many tokens to compute was sent."""
         self.sent += 1
-        self.uncached_tokens += max(SMOOTHING, 1.0 / self.sent) * (tokens - self.uncached_tokens)
+        self.uncached_tokens += _share(self.sent) * (tokens - self.uncached_tokens)
 
     def learn_counts(self, prompt_bytes: int, prompt_tokens: int, completion_tokens: int) -> None:
         """The engine's own counts came in."""
@@ -69,11 +69,17 @@ class ModelTraits:
             ratio = prompt_bytes / prompt_tokens
             if not low <= ratio <= high:
                 ratio = min(max(ratio, low), high)
-            self.counted += 1  # the first ones weigh more: a guess is not worth twenty counts
-            self.bytes_per_token += max(SMOOTHING, 1.0 / self.counted) * (ratio - self.bytes_per_token)
+            self.counted += 1
+            self.bytes_per_token += _share(self.counted) * (ratio - self.bytes_per_token)
         if completion_tokens > 0:
-            bounded = min(completion_tokens, 100 * self.output_tokens)
+            most = 100 * self.output_tokens
+            bounded: int | float = completion_tokens if completion_tokens < most else most
             self.output_tokens += SMOOTHING * (bounded - self.output_tokens)
+
+
+def _share(samples: int) -> float:
+    """What the last of so many counts. The first ones count more: a guess is not worth twenty of them."""
+    return SMOOTHING if samples * SMOOTHING >= 1.0 else 1.0 / samples
 
 
 @dataclass(slots=True, eq=False)
@@ -152,7 +158,9 @@ class Destination:
     def learn_hit(self, believed_tokens: int, cached_tokens: int) -> None:
         """The engine says how much of a believed hit there was."""
         if believed_tokens > 0:
-            share = min(1.0, max(0, cached_tokens) / believed_tokens)
+            share = cached_tokens / believed_tokens
+            if not 0.0 <= share <= 1.0:
+                share = min(max(share, 0.0), 1.0)
             self.hit_trust += TRUST_SMOOTHING * (share - self.hit_trust)
 
     @property

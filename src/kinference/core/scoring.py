@@ -61,15 +61,16 @@ def weigh(case: Case, draw: Draw) -> Weighed:
     terms = scoring.terms if draw.qos is QosClass.INTERACTIVE else scoring.batch_terms
     named: list[Column] = [(term.name, term.column(case)) for term in terms]
     named += draw.extra
-    totals = _summed(named) if named else [0.0] * len(case.destinations)
+    totals = _summed([column for _, column in named if column], len(case.destinations))
     chosen = scoring.chooser.choose(case, totals, draw.rng)
     return Weighed(draw.policy, case.names, named, totals, case.hits, chosen, scoring.in_milliseconds)
 
 
-def _summed(named: Sequence[Column]) -> list[Milliseconds]:
+def _summed(columns: Sequence[Sequence[Milliseconds]], places: int) -> list[Milliseconds]:
     """Added up place by place, without a list for each step."""
-    columns = iter(named)
-    totals: Iterable[Milliseconds] = next(columns)[1]
-    for _, column in columns:
+    if not columns:
+        return [0.0] * places
+    totals: Iterable[Milliseconds] = columns[0]
+    for column in columns[1:]:
         totals = map(add, totals, column)
     return list(totals)

@@ -82,7 +82,7 @@ def _snapshot(one: Destination, index: PrefixIndex, engine_blocks: EngineBlocks,
         kv_usage_ratio=seen.kv_usage_ratio if seen is not None else None,
         seen_s_ago=max(0.0, now - seen.seen_at) if seen is not None else None,
         rates=tuple(
-            RatesSnapshot(model, rates.line.base_ms, rates.line.ms_per_token, rates.error_ms, rates.samples)
+            RatesSnapshot(model, rates.base_ms, rates.ms_per_token, rates.error_ms, rates.samples)
             for model, rates in sorted(one.rates.items())
         ),
         circuit=one.circuit.state(now),

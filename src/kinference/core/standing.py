@@ -1,8 +1,8 @@
 """What stands at each of those that compete, whatever a request asks: collected once while nothing is told."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from kinference.core.ledger import SCRAPE_FADES_S, UNLIMITED, Load
+from kinference.core.ledger import SCRAPE_FADES_S, SILENCE_S, UNLIMITED, Load
 from kinference.core.rates import Rates
 from kinference.ids import Milliseconds, Seconds
 from kinference.structs import FrozenRecord
@@ -18,6 +18,8 @@ class Standing(FrozenRecord, frozen=True):
     slopes: Sequence[Milliseconds]
     ahead: Sequence[float]
     beside: Sequence[float]
+    left: Sequence[Milliseconds]
+    hung: Mapping[int, Milliseconds]
     """Each as in a `Case`."""
     least_room: float
     """Tokens that the fullest KV cache of all could take."""
@@ -28,13 +30,16 @@ def collect(loads: Sequence[Load], rates: Sequence[Rates], changes: int, now: Se
     bases, slopes = [], []
     ahead: list[float] = []
     beside: list[float] = []
+    left: list[Milliseconds] = []
+    hung: dict[int, Milliseconds] = {}
     least_room = UNLIMITED
     for load, one in zip(loads, rates, strict=True):
         typical, factor = one.typical, one.factor
         line = typical.line
         base = factor * line.base_ms
         bases.append(base if base < typical.base_ms_max else typical.base_ms_max)
-        slopes.append(factor * line.ms_per_token)
+        slope = factor * line.ms_per_token
+        slopes.append(slope)
         prompt_tokens_ahead: int | float = load.prefill_tokens
         requests: int | float = load.requests
         if load.doubted:  # what an engine has not told of lately is ahead of nobody
@@ -44,9 +49,17 @@ def collect(loads: Sequence[Load], rates: Sequence[Rates], changes: int, now: Se
             fresh = SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
             prompt_tokens_ahead += load.foreign_tokens * fresh
             requests += load.foreign_requests * fresh
+        left_ms = slope * prompt_tokens_ahead
+        if load.first_prompt:  # the first of ours is being computed, or seems to hang
+            left_ms -= load.done_ms(slope, now)
+            if left_ms < 0.0:
+                left_ms = 0.0
+            if now - load.begun_at > SILENCE_S and (hung_ms := load.hung_ms(slope, now)):
+                hung[len(left)] = hung_ms
+        left.append(left_ms)
         ahead.append(prompt_tokens_ahead)
         beside.append(requests)
         room = load.room - load.resident
         if room < least_room:
             least_room = room
-    return Standing(now, changes, bases, slopes, ahead, beside, least_room)
+    return Standing(now, changes, bases, slopes, ahead, beside, left, hung, least_room)

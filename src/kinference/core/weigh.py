@@ -118,37 +118,31 @@ def make_case(request: Request, group: Group, prompt: Prompt, changes: int, now:
     standing = group.standing
     if standing is None or standing.at != now or standing.changes != changes:
         standing = group.standing = collect(group.loads, group.rates, changes, now)
-    sizes, output_tokens = _sizes(request, group), expected_output(request, group)
-    hits, uncached = _hits(group, prompt, sizes)
-    is_tight = standing.least_room < max(sizes) + output_tokens
-    return Case(
-        destinations=group.destinations,
-        names=group.names,
-        rates=group.rates,
-        loads=group.loads,
-        circuits=group.circuits,
-        bases=standing.bases,
-        slopes=standing.slopes,
-        ahead=standing.ahead,
-        beside=standing.beside,
-        hits=hits,
-        uncached=uncached,
-        work=list(map(mul, standing.slopes, uncached)),
-        output_tokens=output_tokens,
-        fitting=_fitting(group, uncached, output_tokens, now) if is_tight else range(len(uncached)),
-        now=now,
-        turn=next(group.turns),
-        key=prompt.key,
-        session=xxh3_64_intdigest(request.session.encode("utf-8", "surrogatepass")) if request.session else 0,
+    hits, uncached, longest = _hits(request, group, prompt)
+    output_tokens = expected_output(request, group)
+    is_tight = standing.least_room < longest + output_tokens
+    return Case(  # by place: names cost more than all the rest of it
+        group.destinations,
+        group.names,
+        group.rates,
+        group.loads,
+        group.circuits,
+        standing.bases,
+        standing.slopes,
+        standing.ahead,
+        standing.beside,
+        standing.left,
+        standing.hung,
+        hits,
+        uncached,
+        list(map(mul, standing.slopes, uncached)),
+        output_tokens,
+        _fitting(group, uncached, output_tokens, now) if is_tight else range(len(uncached)),
+        now,
+        next(group.turns),
+        prompt.key,
+        xxh3_64_intdigest(request.session.encode("utf-8", "surrogatepass")) if request.session else 0,
     )
-
-
-def _sizes(request: Request, group: Group) -> list[int]:
-    """The prompt's tokens at each place, as long as its own model has it, and never fewer than REQUEST_TOKENS."""
-    models, traits = group.models, group.traits
-    if len(traits) == 1:
-        return [max(traits[models[0]].prompt_tokens(request.prompt_bytes), REQUEST_TOKENS)] * len(models)
-    return [max(traits[model].prompt_tokens(request.prompt_bytes), REQUEST_TOKENS) for model in models]
 
 
 def _fitting(group: Group, uncached: Sequence[int], output_tokens: int, now: Seconds) -> list[int]:
@@ -160,23 +154,34 @@ def _fitting(group: Group, uncached: Sequence[int], output_tokens: int, now: Sec
     ]
 
 
-def _hits(group: Group, prompt: Prompt, sizes: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Tokens expected to be cached at each place, and to be computed: what was sent there is cached by as far as the
-    engine confirms such beliefs.
+def _hits(request: Request, group: Group, prompt: Prompt) -> tuple[list[int], list[int], int]:
+    """Tokens expected to be cached at each place, and to be computed; and the whole prompt's, at the most.
+
+    What was sent to a place is cached there by as far as its engine confirms such beliefs. The prompt is as long as
+    each place's own model has it, and never less than REQUEST_TOKENS.
     """
-    hits, uncached, destinations = [0] * len(sizes), list(sizes), group.destinations
-    for model, depths in prompt.depths.items():
-        places = group.places.get(model)
-        if places is None:  # all who serve it were left out: the prompt was looked up for a wider group
-            continue
-        block_tokens = BLOCK_BYTES / group.traits[model].bytes_per_token
-        for slot, depth in depths.items():
-            place = places.get(slot)
-            if place is not None:
-                hit = hits[place] = int(depth * block_tokens * destinations[place].hit_trust)
-                left = sizes[place] - hit
-                uncached[place] = left if left > REQUEST_TOKENS else REQUEST_TOKENS
-    return hits, uncached
+    count, destinations, longest = len(group.models), group.destinations, 0
+    hits, uncached = [0] * count, [0] * count
+    for model, traits in group.traits.items():
+        length = traits.prompt_tokens(request.prompt_bytes)
+        if length < REQUEST_TOKENS:
+            length = REQUEST_TOKENS
+        if length > longest:
+            longest = length
+        if len(group.traits) == 1:
+            uncached = [length] * count
+        else:
+            uncached = [length if name == model else left for name, left in zip(group.models, uncached, strict=True)]
+        depths = prompt.depths.get(model)
+        if depths:
+            places, block_tokens = group.places[model], BLOCK_BYTES / traits.bytes_per_token
+            for slot, depth in depths.items():
+                place = places.get(slot)
+                if place is not None:  # None: left out since the prompt was looked up, for a wider group
+                    hit = hits[place] = int(depth * block_tokens * destinations[place].hit_trust)
+                    left = length - hit
+                    uncached[place] = left if left > REQUEST_TOKENS else REQUEST_TOKENS
+    return hits, uncached, longest
 
 
 def expected_output(request: Request, group: Group) -> int:

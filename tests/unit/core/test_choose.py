@@ -21,10 +21,9 @@ def case(weights: tuple[int, ...], error_ms: float = 0.0) -> Case:
     rates = [Rates(Typical(Line()), samples=1, error_ms=error_ms) for _ in weights]
     zeros = [0.0] * len(weights)
     slopes, uncached = [0.1] * len(weights), [1_000] * len(weights)
-    bases, work = [one.line.base_ms for one in rates], [100.0] * len(weights)
-    return Case(
-        destinations, [], rates, [], [], bases, slopes, zeros, zeros, [], uncached, work, 1, [], now=0.0, turn=0, key=0
-    )
+    bases, work = [one.base_ms for one in rates], [100.0] * len(weights)
+    standing = (bases, slopes, zeros, zeros, zeros, dict[int, float]())
+    return Case(destinations, [], rates, [], [], *standing, [], uncached, work, 1, [], now=0.0, turn=0, key=0)
 
 
 def shares(chooser: Chooser, asked: Case, totals: list[float]) -> list[float]:

@@ -18,7 +18,7 @@ from kinference.vocabulary import AbortReason
 
 def flight_of(*, believed: int = 0, alone: bool = True, hold: Hold | None = None) -> Flight:
     destination = Destination(TargetKind.POOL, ObjectRef("default", "pool"), "pool")
-    return Flight(destination, cold_rates(Typical()), ModelTraits(), 3_000, 1_000.0, believed, None, alone, hold)
+    return Flight(destination, cold_rates(Typical()), ModelTraits(), 3_000, 1_000.0, believed, None, alone, hold=hold)
 
 
 def test_a_good_answer_teaches_rates_counts_and_hold_time() -> None:
@@ -168,7 +168,7 @@ def test_only_a_first_token_behind_other_prompts_tells_how_long_prompts_wait_for
 
 def test_first_tokens_far_sooner_than_expected_give_the_next_ones_headway() -> None:
     flight = flight_of()
-    flight.learn_first(flight.rates.line.base_ms + 1.0, 200, now=1.0)
+    flight.learn_first(flight.rates.base_ms + 1.0, 200, now=1.0)
     assert flight.destination.load.headway > 1.0
 
 

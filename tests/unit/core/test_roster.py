@@ -89,7 +89,7 @@ def test_cold_rates_follow_their_pool_and_backends_start_slow() -> None:
     first, second = (roster.rates(one, "m") for one in roster.endpoints)
     assert (first.typical, first.factor) == (second.typical, second.factor)
     assert roster.rates(roster.endpoints[0], "m") is first
-    assert roster.rates(roster.backends[0], "m").line.at(0) == BACKEND_BASE_MS
+    assert roster.rates(roster.backends[0], "m").at(0) == BACKEND_BASE_MS
 
 
 def test_what_is_known_of_an_idle_endpoint_fades_with_time_and_without_any_scrape() -> None:
@@ -98,12 +98,12 @@ def test_what_is_known_of_an_idle_endpoint_fades_with_time_and_without_any_scrap
     slow.learn(1_000, 5_000.0)
     for _ in range(20):
         fast.learn(1_000, 50.0)
-    before = slow.line.at(1_000)
+    before = slow.at(1_000)
     roster.relax(now=60.0)
-    faded = slow.line.at(1_000)
+    faded = slow.at(1_000)
     assert faded < before
     roster.relax(now=60.5)
-    assert slow.line.at(1_000) == faded, "not at every decision"
+    assert slow.at(1_000) == faded, "not at every decision"
 
 
 def test_what_is_known_of_a_busy_endpoint_stays() -> None:
@@ -113,9 +113,9 @@ def test_what_is_known_of_a_busy_endpoint_stays() -> None:
     busy.learn(1_000, 5_000.0)
     for _ in range(20):
         fast.learn(1_000, 50.0)
-    before = busy.line.at(1_000)
+    before = busy.at(1_000)
     roster.relax(now=60.0)
-    assert busy.line.at(1_000) == before
+    assert busy.at(1_000) == before
 
 
 def test_model_names_without_end_are_bounded() -> None:

@@ -5,6 +5,7 @@ import pytest
 from kinference.core.ledger import SCRAPE_FADES_S, UNLIMITED, Load
 from kinference.core.rates import Line, Rates, Typical
 from kinference.core.standing import Standing, collect
+from kinference.ids import ReservationId
 
 
 def standing(*loads: Load, now: float = 0.0) -> Standing:
@@ -39,3 +40,20 @@ def test_waiting_prompts_of_others_count_even_where_we_have_more_requests() -> N
 def test_the_least_room_is_that_of_the_fullest_cache() -> None:
     assert standing(Load(), Load()).least_room == UNLIMITED
     assert standing(Load(room=50.0), Load(room=100.0, resident=90), Load()).least_room == 10.0
+
+
+def prompt(begun_at: float, heard_at: float | None = None) -> Load:
+    """An engine that computes a prompt of 200 tokens, the only one there, which takes 20 ms."""
+    prompts = {ReservationId(1): 200}
+    return Load(prefill_tokens=200, prompts=prompts, first_prompt=200, begun_at=begun_at, heard_at=heard_at)
+
+
+def test_what_must_be_computed_by_now_is_left_to_compute_no_more() -> None:
+    begun = [prompt(begun_at) for begun_at in (0.0, -0.015, -1.0)]
+    assert standing(*begun, Load()).left == pytest.approx([20.0, 5.0, 0.0, 0.0])
+
+
+def test_an_engine_that_seems_to_hang_does_so_for_as_long_as_its_prompt_is_overdue() -> None:
+    collected = standing(Load(), prompt(-3.0, heard_at=-4.0), prompt(-1.0, heard_at=-4.0), prompt(-3.0))
+    assert collected.left == [0.0] * 4
+    assert collected.hung == {1: pytest.approx(3_000.0 - 4 * 20.0 - 1_000.0)}

@@ -30,8 +30,11 @@ def hash_prompt(prompt: Sequence[bytes], seed: int, bytes_max: int = HASHED_BYTE
     truncated = sum(map(len, prompt)) > bytes_max
     stream = _head(prompt, bytes_max) if truncated else b"".join(prompt)
     digest, size, chain = xxh3_64_intdigest, BLOCK_BYTES, seed
-    starts = range(0, len(stream) - size + 1, size)
-    return PrefixHashes([chain := digest(stream[start : start + size], chain) for start in starts], truncated)
+    blocks = []
+    for start in range(0, len(stream) - size + 1, size):
+        chain = digest(stream[start : start + size], chain)
+        blocks.append(chain)
+    return PrefixHashes(blocks, truncated)
 
 
 def _head(prompt: Sequence[bytes], bytes_max: int) -> bytes:

@@ -100,7 +100,7 @@ class PrefixIndex:
             return depths
         alive, depth, leap = mask, 0, STRETCH
         while alive and depth < end:
-            far = min(depth + leap, end)
+            far = depth + leap if depth + leap < end else end
             if holders(blocks[far - 1], 0) & alive == alive:
                 depth, leap = far, 2 * leap
             elif leap > STRETCH:
