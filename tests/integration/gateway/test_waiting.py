@@ -24,16 +24,30 @@ LONG = 400_000
 PATIENCE = 60.0
 
 
+class Held(RealClock):
+    """Stands still until it is let go: an engine by it is at work until then, however long the others take to come."""
+
+    def __init__(self) -> None:
+        self._stopped_at, self._lost = super().now(), 0.0
+        self._is_held = True
+
+    def now(self) -> float:
+        return self._stopped_at if self._is_held else super().now() - self._lost
+
+    def let_go(self) -> None:
+        if self._is_held:
+            self._is_held, self._lost = False, super().now() - self._stopped_at
+
+
 @asynccontextmanager
-async def saturated(
-    gateway: MakeGateway, speed: float = 15.0
-) -> AsyncIterator[tuple[Rig, "asyncio.Task[ChatCompletion]"]]:
-    """A gateway in front of one engine that has all it can do."""
-    options = EngineOptions((MODEL,), speed=speed, output_tokens=4)
-    async with serve_engine(options) as engine, gateway(engine.port) as rig, asyncio.timeout(PATIENCE):
+async def saturated(gateway: MakeGateway) -> AsyncIterator[tuple[Rig, "asyncio.Task[ChatCompletion]", Held]]:
+    """A gateway in front of one engine that has all it can do, and goes on with it when its clock is let go."""
+    options, clock = EngineOptions((MODEL,), speed=15.0, output_tokens=4), Held()
+    async with serve_engine(options, clock) as engine, gateway(engine.port) as rig, asyncio.timeout(PATIENCE):
         first = asyncio.ensure_future(ask(rig, "a"))
         await until(lambda: sum(one.requests for one in rig.router.snapshot(0.0)) == 1)
-        yield rig, first
+        yield rig, first, clock
+        clock.let_go()
         await first
 
 
@@ -48,16 +62,17 @@ async def ask(rig: Rig, sign: str, size: int = LONG) -> ChatCompletion:
 
 
 async def test_requests_wait_until_the_engine_can_start_them(gateway: MakeGateway) -> None:
-    async with saturated(gateway) as (rig, first):
+    async with saturated(gateway) as (rig, first, engine_clock):
         waiting = [asyncio.ensure_future(ask(rig, sign)) for sign in "bc"]
         await until(lambda: len(rig.desk.admission) == 2)
+        engine_clock.let_go()
         answers = await asyncio.gather(first, *waiting)
         assert all(answer.choices for answer in answers)
         assert len(rig.desk.admission) == 0
 
 
 async def test_a_client_that_leaves_waits_no_longer(gateway: MakeGateway) -> None:
-    async with saturated(gateway) as (rig, _):
+    async with saturated(gateway) as (rig, _, _):
         leaving = asyncio.ensure_future(ask(rig, "b"))
         await until(lambda: len(rig.desk.admission) == 1)
         leaving.cancel()
@@ -66,7 +81,7 @@ async def test_a_client_that_leaves_waits_no_longer(gateway: MakeGateway) -> Non
 
 
 async def test_a_full_line_is_told_in_the_clients_own_words_with_when_to_try_again(gateway: MakeGateway) -> None:
-    async with saturated(gateway, speed=3.0) as (rig, _):
+    async with saturated(gateway) as (rig, _, engine_clock):
         rig.desk.admission.reconfigure(replace(AdmissionRules(), waiting_max=1))
         waiting = asyncio.ensure_future(ask(rig, "b"))
         await until(lambda: len(rig.desk.admission) == 1)
@@ -79,6 +94,7 @@ async def test_a_full_line_is_told_in_the_clients_own_words_with_when_to_try_aga
                     model=MODEL, max_tokens=5, messages=[{"role": "user", "content": "d" * LONG}]
                 )
         assert int(refused_there.value.response.headers["retry-after"]) > 1
+        engine_clock.let_go()
         await waiting
 
 
