@@ -292,7 +292,7 @@ class Attempts:
         was_reached = isinstance(error, UpstreamCut)
         reason = AbortReason.UNSPECIFIED if was_reached else AbortReason.NOT_DISPATCHED
         ticket.abort(reason, "the destination gave no answer")
-        what = "broke off before its answer began" if was_reached else "could not be reached"
+        what = "gave no answer that can be used" if was_reached else "could not be reached"
         return self._failure("unreachable", Refusal(errors.UPSTREAM_BROKEN, f"the destination {what}"))
 
     def untranslatable(self, error: BadBody) -> Failure:

@@ -24,7 +24,10 @@ ERROR_PATIENCE: Final[Seconds] = 10.0
 """And one that takes longer to be told."""
 RETRY_AFTER_MAX: Final[Seconds] = 24 * 3600.0
 """No destination sends a client away for longer."""
-_OVERLOAD = frozenset({429, 500, 502, 503, 504, 529})
+_NOT_OFFERED = frozenset({501, 505})
+"""Of the 5xx those that are about what was asked for; the others are a destination's trouble, whoever made them up: the
+520 to 530 of a CDN before a provider are."""
+_HTTP_BELOW = 600
 _ACCOUNT_MARKS = (b"credit balance", b"insufficient_quota", b"billing_error", b"exceeded your current quota")
 _RETOLD_STATUS = {424: 502, 529: 503}
 MESSAGE_MAX = 2048
@@ -106,9 +109,12 @@ def blame(answer: ErrorAnswer, leg: Leg) -> Blame:
         return Blame.ACCOUNT
     if answer.status in (401, 403):  # no credential of the client's ever got there
         return Blame.CREDENTIAL
-    if answer.status in _OVERLOAD or answer.status < errors.BAD_REQUEST.status:
-        return Blame.DESTINATION
-    return Blame.CLIENT
+    return Blame.CLIENT if _is_about_the_request(answer.status) else Blame.DESTINATION
+
+
+def _is_about_the_request(status: int) -> bool:
+    is_4xx = errors.BAD_REQUEST.status <= status < errors.INTERNAL.status
+    return (is_4xx and status != errors.RATE_LIMITED.status) or status in _NOT_OFFERED
 
 
 def lacks_path(answer: ErrorAnswer) -> bool:
@@ -158,7 +164,7 @@ def told_to_client(answer: ErrorAnswer, fault: Blame) -> ErrorAnswer | Refusal:
         return Refusal(errors.UPSTREAM_AUTH, "the destination refused the gateway's credential")
     if fault is Blame.ACCOUNT:
         return Refusal(errors.UPSTREAM_ACCOUNT, "the gateway's account at the destination cannot be used")
-    if answer.status < errors.BAD_REQUEST.status:
+    if not errors.BAD_REQUEST.status <= answer.status < _HTTP_BELOW:
         return Refusal(errors.UPSTREAM_BROKEN, f"the destination answered {answer.status}, which is no answer")
     is_json = b"json" in (header(answer.headers, b"content-type") or b"").lower()
     if is_json and answer.body:
