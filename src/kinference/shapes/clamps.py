@@ -45,10 +45,30 @@ _EXTENDED: Final = (
 )
 
 
+_UNSAID: Final = (None, None, None)
+_USUAL_VERBOSITY: Final = "medium"
+
+
 class _Rule(Protocol):
     def __call__(self, request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
         """The request within range, and what that costs."""
         ...
+
+
+def without_neutral(request: Request, target: Api) -> Request:
+    """The request without wishes that change nothing, as clients write them out that name every field: nothing is lost
+    where a target has no word for them. A server that has them may have other ideas of its own, and is told.
+    """
+    sampling = request.sampling
+    if not request.is_extended_chat and (sampling.top_k, sampling.min_p, sampling.repetition_penalty) != _UNSAID:
+        top_k = None if sampling.top_k is not None and sampling.top_k < 1 else sampling.top_k
+        min_p = None if sampling.min_p == 0 else sampling.min_p
+        penalty = None if sampling.repetition_penalty == 1 else sampling.repetition_penalty
+        request = replace(request, sampling=replace(sampling, top_k=top_k, min_p=min_p, repetition_penalty=penalty))
+    has_none = request.is_plain_chat or treatment(Concept.VERBOSITY, target) is Treatment.DROPPED
+    if request.verbosity == _USUAL_VERBOSITY and has_none:
+        request = replace(request, verbosity="")
+    return request
 
 
 def clamp(request: Request, asked: Collection[Concept], fields: Fields, target: Api) -> tuple[Request, list[Lost]]:

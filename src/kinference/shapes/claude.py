@@ -125,7 +125,7 @@ def _refused_sampling(request: Request) -> Iterator[tuple[str, Concept | None]]:
     if generation(request.model) >= _UNSAMPLED_SINCE or _thinks(request):
         yield from _all_of(sampling)
     elif sampling.temperature is not None and sampling.top_p is not None:
-        yield "top_p", Concept.TOP_P
+        yield "top_p", None if sampling.top_p == 1 else Concept.TOP_P
 
 
 def _all_of(sampling: Sampling) -> Iterator[tuple[str, Concept | None]]:

@@ -8,7 +8,7 @@ import msgspec
 from kinference.shapes import mcp_calls, web_search
 from kinference.shapes.alternate import answered, orphans
 from kinference.shapes.bedrock_converse.embed import PURPOSE, embeds_by_cohere
-from kinference.shapes.clamps import CLAUDE_APIS, clamp
+from kinference.shapes.clamps import CLAUDE_APIS, clamp, without_neutral
 from kinference.shapes.claude import begins_answers, output_cap
 from kinference.shapes.code_execution import in_words
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
@@ -62,7 +62,7 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     Raises Untranslatable where something would change the meaning, and under STRICT for any loss.
     """
     kinds = kinds_of(request.turns)
-    request = _where_shown(request, target, kinds)
+    request = _where_shown(without_neutral(request, target), target, kinds)
     losses = [Lost("dropped", field) for field in request.extras]
     asked = dict.fromkeys(uses(request, target))
     for concept in asked:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from kinference.shapes.concepts import Concept, Fields, name_of
+from kinference.shapes.drafts import mended
 from kinference.shapes.ir import Format, Json, Request, Tool
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import Lost, Untranslatable, safe
@@ -104,6 +105,7 @@ def _fit_tool(tool: Tool, fields: Fields, target: Api, losses: list[Lost]) -> To
     schema = _of_object(tool.schema)
     if schema is None:
         raise Untranslatable(f"tools: the parameters of {safe(tool.name)} are no object")
+    schema = mended(schema, is_whole=target in _OPENAI_APIS)
     if not _ALTERNATIVES.isdisjoint(tool.schema):
         losses.append(Lost("clamped", name_of(Concept.TOOLS, fields), safe(tool.name)))
     told: tuple[str, ...] = ()
@@ -123,14 +125,15 @@ def _fit_tool(tool: Tool, fields: Fields, target: Api, losses: list[Lost]) -> To
 
 def _fit_format(form: Format, fields: Fields, target: Api, losses: list[Lost]) -> Format:
     assert form.schema is not None, "asked for where there is one"
+    schema = mended(form.schema, is_whole=target in _OPENAI_APIS)
     if target in _OPENAI_APIS:
         if not form.strict:
-            return form
-        if (strict := _strictly(form.schema)) is not None:
+            return replace(form, schema=schema)
+        if (strict := _strictly(schema)) is not None:
             return replace(form, schema=strict)
         losses += _losses(Concept.JSON_SCHEMA, fields, _NOT_HELD)
-        return replace(form, strict=False)
-    schema, told = within(form.schema, _GEMINIS if target is Api.GEMINI else _CLAUDES)
+        return replace(form, schema=schema, strict=False)
+    schema, told = within(schema, _GEMINIS if target is Api.GEMINI else _CLAUDES)
     losses += _losses(Concept.JSON_SCHEMA, fields, told)
     return replace(form, schema=schema)
 

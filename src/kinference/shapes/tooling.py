@@ -21,6 +21,8 @@ INPUT: Final[Json] = {"type": "object", "properties": {"input": {"type": "string
 """The schema of a free-form tool where there are only functions."""
 
 _BAD = re.compile(r"[^a-zA-Z0-9_-]")
+_BAD_BEGINNING = re.compile(r"[0-9-]")
+"""With which no tool's name begins at Google."""
 _DIGEST_CHARS = 8
 
 
@@ -78,9 +80,14 @@ def _safe_names(request: Request) -> dict[str, str]:
         return {}
     called = [block.name for turn in request.turns for block in turn.blocks if type(block) is ToolCall]
     names = dict.fromkeys((*(tool.name for tool in request.tools), *called))
-    if _are_safe(names):
+    if _are_safe(names) and _BAD_BEGINNING.search("".join([name[:1] for name in names])) is None:
         return {}
-    return {name: safe for name in names if (safe := safe_id(name)) != name}
+    return {name: safe for name in names if (safe := _safe_name(name)) != name}
+
+
+def _safe_name(name: str) -> str:
+    """A tool's name for every API."""
+    return safe_id(f".{name}" if _BAD_BEGINNING.match(name) else name)
 
 
 def _has_bad_ids(request: Request) -> bool:

@@ -19,6 +19,7 @@ from kinference.shapes import (
     openai_responses,
 )
 from kinference.shapes.alternate import check_speakers
+from kinference.shapes.call_ids import distinct
 from kinference.shapes.clamps import only_hints
 from kinference.shapes.concepts import Concept, Treatment, as_named, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
@@ -144,6 +145,8 @@ def plan(body: bytes, way: Way) -> Plan:
     fields = object_of(value, "body")
     request = client.parse_request(fields)
     check_speakers(request.turns)
+    if (turns := distinct(request.turns)) is not request.turns:
+        request = replace(request, turns=tuple(turns))
     streams = request.is_streaming or way.streams
     is_plain = way.destination in _LIKE_OPENAI and not is_openais(way.model)
     is_extended = way.extends_chat and shape is Api.OPENAI_CHAT

@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -186,3 +187,19 @@ def test_e16_an_address_for_a_users_id_is_left_out_and_told() -> None:
     assert "metadata" not in sent(body, CHAT, MESSAGES)
     assert warnings(body, CHAT, MESSAGES) == "dropped=user"
     assert warnings(body | {"user": "u1"}, CHAT, MESSAGES) == ""
+
+
+@pytest.mark.parametrize("destination", [CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE])
+def test_what_changes_nothing_is_no_loss_and_not_said_where_it_is_refused(destination: Api) -> None:
+    neutral = {
+        "top_k": -1,
+        "min_p": 0,
+        "repetition_penalty": 1.0,
+        "top_p": 1.0,
+        "temperature": 1,
+        "verbosity": "medium",
+    }
+    body = {"model": "m", "messages": HI, "max_tokens": 9, **neutral}
+    assert warnings(body, CHAT, destination, "claude-sonnet-4-5") == ""
+    assert "-1" not in json.dumps(sent(body, CHAT, destination))
+    assert "min_p" in warnings({**body, "min_p": 0.1}, CHAT, destination)

@@ -21,6 +21,15 @@ def test_any_name_becomes_one_that_every_api_takes(name: str) -> None:
     assert safe_id(name) == safe_id(name) != name
 
 
+@pytest.mark.parametrize("name", ["3d_render", "-x", "9", "1.b"])
+def test_a_tools_name_begins_as_one_of_googles_has_to(name: str) -> None:
+    fitted, tooling = fit_tools(Request(tools=(Tool(name), Tool(f"_{name}"))), wraps=False)
+    safe, other = (tool.name for tool in fitted.tools)
+    assert re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", safe)
+    assert safe != other
+    assert ToolRestorer(tooling).call(ToolCall("c", safe, "{}")) == ToolCall("c", name, "{}")
+
+
 def test_names_that_look_alike_stay_apart() -> None:
     assert len({safe_id(name) for name in ("a.b", "a b", "a_b", "a:b")}) == 4
 

@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
 from kinference.shapes.reasoners import is_openais
 from kinference.vocabulary import Api
 from tests.golden.official_requests import faults
@@ -30,7 +33,9 @@ def _known(body: Any) -> Any:
 
 def _chat(body: Any) -> Iterator[str]:
     yield from _calls_and_results(_chat_steps(body["messages"]))
-    yield from _names(tool["function"]["name"] for tool in body.get("tools", ()) if tool["type"] == "function")
+    functions = [tool["function"] for tool in body.get("tools", ()) if tool["type"] == "function"]
+    yield from _names(function["name"] for function in functions)
+    yield from _schemas(function["parameters"] for function in functions if "parameters" in function)
     if body.get("tools") == []:
         yield "tools: empty"
     if len(body.get("stop") or ()) > 4:
@@ -68,12 +73,21 @@ def _calls_and_results(steps: Iterator[tuple[str, list[str]]]) -> Iterator[str]:
         yield f"{sorted(open_calls)}: without results"
 
 
+def _schemas(schemas: Iterator[Any]) -> Iterator[str]:
+    for schema in schemas:
+        try:
+            Draft202012Validator.check_schema(schema)
+        except SchemaError as error:
+            yield f"tools: {error.message}"
+
+
 def _names(names: Iterator[str]) -> Iterator[str]:
     yield from (f"{name}: no name of a tool" for name in names if not NAME.fullmatch(name))
 
 
 def _responses(body: Any) -> Iterator[str]:
     yield from _names(tool["name"] for tool in body.get("tools", ()) if "name" in tool)
+    yield from _schemas(tool["parameters"] for tool in body.get("tools", ()) if tool.get("parameters"))
     if body.get("store") is not False:
         yield "store: keeps what nobody will ask for"
     if isinstance(body["input"], list):
@@ -95,6 +109,7 @@ def _response_steps(items: Any) -> Iterator[tuple[str, list[str]]]:
 
 def _messages(body: Any) -> Iterator[str]:
     yield from _names(tool["name"] for tool in body.get("tools", ()))
+    yield from _schemas(tool["input_schema"] for tool in body.get("tools", ()) if "input_schema" in tool)
     yield from _calls_and_results(_steps(body["messages"], "tool_use", "tool_result", lambda block: block))
     if body["messages"][0]["role"] != "user":
         yield "messages: the first is not the user's"
@@ -138,6 +153,7 @@ def _steps(messages: Any, call: str, result: str, of: Callable[[Any], Any]) -> I
 def _converse(body: Any) -> Iterator[str]:
     tools = body.get("toolConfig", {}).get("tools", ())
     yield from _names(tool["toolSpec"]["name"] for tool in tools if "toolSpec" in tool)
+    yield from _schemas(tool["toolSpec"]["inputSchema"]["json"] for tool in tools if "toolSpec" in tool)
     roles = [message["role"] for message in body["messages"]]
     if roles != (["user", "assistant"] * len(roles))[: len(roles)]:
         yield "messages: the roles do not alternate"
@@ -167,7 +183,9 @@ def _converse_steps(messages: Any) -> Iterator[tuple[str, list[str]]]:
 
 def _gemini(body: Any) -> Iterator[str]:
     for tool in body.get("tools", ()):
-        yield from _names(one["name"] for one in tool.get("functionDeclarations", ()))
+        declared = tool.get("functionDeclarations", ())
+        yield from _names(one["name"] for one in declared)
+        yield from (f"{one['name']}: begins as no name does" for one in declared if one["name"][0] in "0123456789-")
     contents = body["contents"]
     if not contents:
         yield "contents: empty"

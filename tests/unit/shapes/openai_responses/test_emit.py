@@ -37,7 +37,13 @@ def test_a_chat_becomes_items() -> None:
         "model": "m",
         "instructions": "s",
         "tools": [
-            {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": False}
+            {
+                "type": "function",
+                "name": "f",
+                "description": "d",
+                "parameters": {"type": "object", "properties": {}},
+                "strict": False,
+            }
         ],
         "max_output_tokens": 9,
         "store": False,
