@@ -8,6 +8,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from kinference.ids import Seconds
@@ -27,7 +28,7 @@ class Burst:
         self.ssl = tls.context if tls else None
         self.ssl_handshake_timeout = handshake_timeout if tls else None
         self._ports: list[socket.socket] = []
-        self._opening: set[asyncio.Task[object]] = set()
+        self._opening: dict[asyncio.Task[object], socket.socket] = {}
         self._is_due = False
 
     def __call__(self) -> asyncio.Protocol:
@@ -50,6 +51,12 @@ class Burst:
             port.close()
         self._ports.clear()
 
+    def give_up(self) -> None:
+        """End connections whose handshake is under way. To cancel the task would be to end them politely, and wait."""
+        for connection in self._opening.values():
+            with suppress(OSError):  # its peer has ended it
+                connection.shutdown(socket.SHUT_RDWR)
+
     def _take(self) -> None:
         self._is_due = False
         for port in self._ports:
@@ -67,10 +74,10 @@ class Burst:
                 self._opened, connection, ssl=self.ssl, ssl_handshake_timeout=self.ssl_handshake_timeout
             )
         )
-        self._opening.add(opening)
+        self._opening[opening] = connection
         opening.add_done_callback(self._opened_or_not)
 
     def _opened_or_not(self, opening: asyncio.Task[object]) -> None:
-        self._opening.discard(opening)
+        del self._opening[opening]
         if not opening.cancelled():
             opening.exception()  # a handshake that came to nothing concerns nobody

@@ -75,6 +75,7 @@ class GrpcServer:
             self._listener.close()
         if self._burst is not None:
             self._burst.close()
+            self._burst.give_up()
         self._host.is_closed = True  # a connection may still come that the system had accepted before
         for session in tuple(self._host.sessions):
             session.close()

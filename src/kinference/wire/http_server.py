@@ -91,6 +91,8 @@ class OwnHttpServer:
                 work.cancel()
             await asyncio.wait(site.handlers, timeout=_CANCEL_AGAIN)
         site.is_closed = True
+        if self._burst is not None:
+            self._burst.give_up()
         for connection in tuple(site.connections):
             connection.close()
         await site.connections.wait_empty(LAST_WORDS)

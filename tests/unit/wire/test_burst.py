@@ -1,10 +1,11 @@
 """Connections that come together."""
 
 import asyncio
+import os
 import ssl
 from contextlib import ExitStack
 from pathlib import Path
-from socket import create_connection
+from socket import create_connection, socket
 from typing import Any
 
 import pytest
@@ -62,6 +63,31 @@ async def test_a_unix_socket_is_attended_too(tmp_path: Path) -> None:
     for _, writer in streams:
         writer.close()
     await server.close()
+
+
+async def test_who_shakes_hands_at_the_end_is_dropped(tmp_path: Path) -> None:
+    """Their tasks outlived the server, for as long as a handshake may take."""
+    pair, loop = self_signed(tmp_path, "server"), asyncio.get_running_loop()
+    burst = Burst(asyncio.Protocol, ServerTls(TlsFiles(pair.certificate, pair.key), HTTP), 60.0)
+    listener = await loop.create_server(burst, "127.0.0.1", 0, ssl=burst.ssl, start_serving=False)
+    burst.attend(listener)
+    before = asyncio.all_tasks()
+    with ExitStack() as stack:
+        stack.callback(listener.close)
+        stack.callback(burst.close)
+        port = stack.enter_context(socket(fileno=os.dup(listener.sockets[0].fileno())))
+        port.listen()  # and not the loop, which would take them itself
+        silent = [stack.enter_context(create_connection(port.getsockname())) for _ in range(20)]
+        burst()
+        while len(asyncio.all_tasks() - before) < len(silent):  # noqa: ASYNC110 - a handshake tells nobody that it begins
+            await asyncio.sleep(0)
+        burst.give_up()
+        async with asyncio.timeout(10):
+            for each in silent:
+                reader, writer = await asyncio.open_connection(sock=each)
+                assert not await reader.read()
+                writer.close()
+            await asyncio.gather(*(asyncio.all_tasks() - before), return_exceptions=True)
 
 
 async def test_each_of_a_burst_shakes_hands_and_who_fails_to_is_nobodys_error(tmp_path: Path) -> None:
