@@ -9,19 +9,35 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kinference.shapes.ir import ASSISTANT, SYSTEM, USER, Audio, Block, File, Refusal, Text, ToolCall, ToolResult, Turn
+from kinference.shapes.ir import (
+    ASSISTANT,
+    SYSTEM,
+    USER,
+    Audio,
+    Block,
+    File,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    kinds_of,
+)
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 
 _NOT_THE_ASSISTANTS: Final = frozenset({ToolResult, Audio, File})
+_TEXT_ALONE: Final = {Text}
 _NOTE = "<operator-note>\n{}\n</operator-note>"
 _NO_RESULT = "no result was recorded"
 
 
-def check_speakers(turns: Iterable[Turn]) -> None:
+def check_speakers(turns: Sequence[Turn]) -> None:
     """Calls are the assistant's, results are not, and what the assistant shows beside words and images no other API can
     be told. Raises BadBody.
     """
+    if kinds_of(turns) == _TEXT_ALONE:
+        return
     for turn in turns:
         is_assistant = turn.role is ASSISTANT
         for block in turn.blocks:
@@ -84,23 +100,9 @@ def _are_in_order(turns: Sequence[Turn]) -> bool:
     role = USER
     calls: list[str] = []
     for turn in turns:
-        if turn.role is not role or not turn.blocks:
+        ids = _in_order(turn) if turn.role is role else None
+        if ids is None:
             return False
-        ids: list[str] = []  # of the assistant's calls, or of the user's results
-        is_leading = True
-        for block in turn.blocks:
-            if type(block) is Text:
-                is_leading = False
-                if not block.text or block.text.isspace() or (ids and role is ASSISTANT):
-                    return False
-            elif type(block) is ToolCall:
-                ids.append(block.id)
-            elif type(block) is not ToolResult:
-                is_leading = False
-            elif is_leading:
-                ids.append(block.id)
-            else:
-                return False
         if role is USER:
             if ids != calls:
                 return False
@@ -110,6 +112,31 @@ def _are_in_order(turns: Sequence[Turn]) -> bool:
                 return False
             role, calls = USER, ids
     return bool(turns)
+
+
+def _in_order(turn: Turn) -> list[str] | None:
+    """The ids of the assistant's calls, or of the user's results; None of a turn that is empty, says nothing, or has
+    words after calls or results after words.
+    """
+    blocks = turn.blocks
+    if len(blocks) == 1 and type(text := blocks[0]) is Text:  # as most are
+        return None if not text.text or text.text.isspace() else []
+    ids: list[str] = []
+    is_leading = True
+    for block in blocks:
+        if type(block) is Text:
+            is_leading = False
+            if not block.text or block.text.isspace() or (ids and turn.role is ASSISTANT):
+                return None
+        elif type(block) is ToolCall:
+            ids.append(block.id)
+        elif type(block) is not ToolResult:
+            is_leading = False
+        elif is_leading:
+            ids.append(block.id)
+        else:
+            return None
+    return ids if blocks else None
 
 
 def _merged(turns: Iterable[Turn]) -> Iterator[Turn]:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kinference.shapes.ir import Block, ToolCall, ToolResult, Turn
+from kinference.shapes.ir import Block, ToolCall, ToolResult, Turn, blocks_of
 
 
 def distinct(turns: Sequence[Turn]) -> Sequence[Turn]:
     """The turns with another id for every call whose id was taken before, and for its results; the very same where each
     has its own.
     """
-    ids = [block.id for turn in turns for block in turn.blocks if type(block) is ToolCall]
+    ids = [block.id for block in blocks_of(turns) if type(block) is ToolCall]
     if len(set(ids)) == len(ids):
         return turns
     naming = _Naming()

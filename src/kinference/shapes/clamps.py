@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kinference.shapes import claude, media, reasoners
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.gemini.thinking import refuses_penalties
-from kinference.shapes.ir import Audio, Effort, FormatKind, Reasoning, Request, Thinking, kinds_of
+from kinference.shapes.ir import Audio, Effort, FormatKind, Reasoning, Request, Thinking, blocks_of, kinds_of
 from kinference.shapes.lost import Lost, Untranslatable
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
@@ -164,7 +164,7 @@ def _verbosity(request: Request, fields: Fields, target: Api) -> tuple[Request, 
 def _audio(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     """OpenAI itself takes few kinds."""
     if target is Api.OPENAI_CHAT and not request.is_plain_chat and Audio in kinds_of(request.turns):
-        sounds = (block for turn in request.turns for block in turn.blocks if isinstance(block, Audio))
+        sounds = (block for block in blocks_of(request.turns) if isinstance(block, Audio))
         if any(media.audio_format(sound.source.mime) not in OPENAI_AUDIO for sound in sounds):
             raise Untranslatable(f"{name_of(Concept.AUDIO, fields)}: this model takes WAV and MP3")
     return request, []
@@ -182,8 +182,7 @@ def _thoughts(request: Request, fields: Fields, target: Api) -> tuple[Request, l
     """OpenAI itself takes no message that tells what was thought; those that serve others' models in its API do."""
     if request.is_plain_chat or target is not Api.OPENAI_CHAT or Reasoning not in kinds_of(request.turns):
         return request, []
-    blocks = (block for turn in request.turns for block in turn.blocks)
-    is_told = any(isinstance(block, Reasoning) and block.issuer is None for block in blocks)
+    is_told = any(isinstance(block, Reasoning) and block.issuer is None for block in blocks_of(request.turns))
     return request, [Lost("dropped", name_of(Concept.OLD_REASONING, fields))] if is_told else []
 
 

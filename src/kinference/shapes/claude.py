@@ -47,6 +47,8 @@ def output_cap(model: str) -> int | None:
 
 def refuses_more(model: str, max_tokens: int) -> int | None:
     """The cap that an older model would refuse to be asked for more than; None where it may be asked for so much."""
+    if max_tokens <= _CAP_MIN:
+        return None
     cap = output_cap(model)
     return cap if cap is not None and max_tokens > cap and generation(model) < _CAPS[0][0] else None
 

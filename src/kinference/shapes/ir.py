@@ -5,8 +5,10 @@ Values only. Whatever an API cannot say is left at its default; what no other AP
 but in the tables of losses.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -180,9 +182,18 @@ class Turn(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+def blocks_of(turns: Iterable[Turn]) -> Iterator[Block]:
+    """All blocks, in order."""
+    return chain.from_iterable(map(_BLOCKS, turns))
+
+
 def kinds_of(turns: Iterable[Turn]) -> set[type[Block]]:
     """The kinds of blocks that there are: most conversations have few, and what they lack need not be looked for."""
-    return {type(block) for turn in turns for block in turn.blocks}
+    return set(map(type, blocks_of(turns)))
+
+
+_BLOCKS: Final[Callable[[Turn], tuple[Block, ...]]] = attrgetter("blocks")
+"""With which a conversation is gone through without a step of Python's for each block."""
 
 
 class Grammar(msgspec.Struct, frozen=True):

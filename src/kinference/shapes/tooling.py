@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from kinference.shapes.answers import ArgumentsPiece, Finished, Piece, ToolBegun
-from kinference.shapes.ir import Block, Json, Request, Tool, ToolCall, ToolResult, kinds_of
+from kinference.shapes.ir import Block, Json, Request, Tool, ToolCall, ToolResult, blocks_of, kinds_of
 from kinference.shapes.json_text import as_object, dumps
 from kinference.structs import Frozen
 
@@ -78,7 +78,7 @@ def safe_id(name: str) -> str:
 def _safe_names(request: Request) -> dict[str, str]:
     if not request.tools and ToolCall not in kinds_of(request.turns):
         return {}
-    called = [block.name for turn in request.turns for block in turn.blocks if type(block) is ToolCall]
+    called = [block.name for block in blocks_of(request.turns) if type(block) is ToolCall]
     names = dict.fromkeys((*(tool.name for tool in request.tools), *called))
     if _are_safe(names) and _BAD_BEGINNING.search("".join([name[:1] for name in names])) is None:
         return {}
@@ -93,7 +93,7 @@ def _safe_name(name: str) -> str:
 def _has_bad_ids(request: Request) -> bool:
     if kinds_of(request.turns).isdisjoint((ToolCall, ToolResult)):
         return False
-    blocks = (block for turn in request.turns for block in turn.blocks)
+    blocks = blocks_of(request.turns)
     return not _are_safe([block.id for block in blocks if type(block) is ToolCall or type(block) is ToolResult])
 
 

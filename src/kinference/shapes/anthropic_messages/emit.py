@@ -134,8 +134,10 @@ def _thinking(request: Request) -> Json:
 
 
 def _message(turn: Turn) -> Json:
-    content = [_block(block) for block in turn.blocks]
-    return {"role": "assistant" if turn.role is ASSISTANT else "user", "content": content}
+    blocks, role = turn.blocks, "assistant" if turn.role is ASSISTANT else "user"
+    if len(blocks) == 1 and type(text := blocks[0]) is Text and text.cache is None:  # as most are
+        return {"role": role, "content": [{"type": "text", "text": text.text}]}
+    return {"role": role, "content": [_block(block) for block in blocks]}
 
 
 def _without_white_space(content: list[Json]) -> None:
