@@ -161,18 +161,27 @@ class Interference:
     name: str = "interference"
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
-        engines = len(case.loads)
-        chance = none_free(engines - case.ahead.count(0), engines)
-        price, stalled = self.crowd * chance, spread_share(case.output_tokens)
-        weight = self.weight
-        if stalled > weight:
-            weight += (stalled - weight) * chance**IN_A_ROW
-        decode = stalled * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
+        weight, price = self._weights(case)
+        decode = spread_share(case.output_tokens) * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
         harm = _met(case)
         for place, work in enumerate(case.work):
             requests = harm[place]
             harm[place] = (weight * requests + price) * work + decode * requests
         return harm
+
+    def shares(self, case: Case) -> list[float]:
+        """What a millisecond of our prefill does to others, at each place."""
+        weight, price = self._weights(case)
+        return [weight * requests + price for requests in _met(case)]
+
+    def _weights(self, case: Case) -> tuple[float, float]:
+        """What it counts for each who decodes there, and for those that come after it."""
+        engines = len(case.loads)
+        chance = none_free(engines - case.ahead.count(0), engines)
+        weight, stalled = self.weight, spread_share(case.output_tokens)
+        if stalled > weight:
+            weight += (stalled - weight) * chance**IN_A_ROW
+        return weight, self.crowd * chance
 
 
 def _met(case: Case) -> list[float]:

@@ -6,6 +6,7 @@ from random import Random
 from msgspec.structs import replace
 
 from kinference.core.candidates import Candidates, Group, Options, Shortlist, claim_of
+from kinference.core.copies import COPY, Copies
 from kinference.core.decision import Decision, Explanation
 from kinference.core.filters import Verdict
 from kinference.core.fleet import Fleet
@@ -61,6 +62,7 @@ class Router:
         self._index = PrefixIndex()
         self.engine_blocks = EngineBlocks(self._index)
         self._roster = Roster(fleet, self._index, self.engine_blocks)
+        self._copies = Copies()
         self._ledger = Ledger()
         self._flights: dict[ReservationId, Flight | Aside] = {}
         self._reports = 0
@@ -151,6 +153,8 @@ class Router:
         alone, is_lone = destination.load.prefilling == 0, destination.load.requests == 0
         if not alone:
             destination.load.close_silence(rates.ms_per_token, now)
+        if self._scoring.harm is not None:
+            self._copies.learn(weighing, self._scoring.harm)
         reservation = self._ledger.reserve(destination.load, uncached, case.output_tokens, now)
         slot, blocks = group.slots[chosen], weighing.prompt.blocks.get(model)
         insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
@@ -343,6 +347,8 @@ class Router:
             extra = (("price", price_column(group, case, rule.usd_per_hour)),)
         if group.has_adapters and scoring.in_milliseconds:
             extra = (*extra, ("adapter_load", adapter_column(group)))
+        if scoring.harm is not None and (paid := self._copies.paid(prompt, group, case, scoring.harm)) is not None:
+            extra = (*extra, (COPY, paid))
         if not self.recordings.is_on:
             weighed = weigh(case, Draw(self._policy_name, scoring, request.qos, extra, self._rng))
             return Weighing(request, group, prompt, case, weighed, shortlist)

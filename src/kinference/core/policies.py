@@ -34,6 +34,7 @@ class ExpectedLatency:
             batch_terms=(QueueWait(self.batch_patience, begun=True), SlotWait(), Prefill(), harm, Risk()),
             chooser=Cheapest(self.band),
             in_milliseconds=True,
+            harm=harm,
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import msgspec
 
 from kinference.core.choose import Chooser
-from kinference.core.cost import Case, CostTerm
+from kinference.core.cost import Case, CostTerm, Interference
 from kinference.core.decision import Weighed
 from kinference.ids import Milliseconds
 from kinference.vocabulary import QosClass
@@ -32,6 +32,8 @@ class Scoring:
     """Whoever would have to evict running requests for this one is left out while another has room."""
     in_milliseconds: bool = False
     """The terms are times: what a tenant's money is worth in time can be added."""
+    harm: Interference | None = None
+    """Of prefill: where that is reckoned with a prefix is worth one more copy when enough was lost for want of it."""
 
 
 class Policy(Protocol):

@@ -1,10 +1,13 @@
 """The fleet in virtual time."""
 
+from collections import Counter
+
 import pytest
 
 from kinference.sim.cluster.job import Arrival
 from kinference.sim.cluster.run import CLAIRVOYANT, ClusterRun, FleetOptions, Outage, Played
 from kinference.sim.cluster.scenarios import ENGINE, SCENARIOS
+from kinference.sim.kv_cache import BlockHash
 
 
 def test_every_job_ends_in_order_of_cause(played: Played) -> None:
@@ -81,3 +84,13 @@ def test_who_is_held_costs_few_looks() -> None:
     jobs = run.play(crowd).jobs
     assert all(job.finished_at is not None for job in jobs)
     assert next(run._order) < 40 * len(jobs)
+
+
+def test_few_long_prompts_that_many_ask_about_come_to_be_cached_wherever_there_is_an_engine() -> None:
+    heads = [tuple(BlockHash(100 * head + number) for number in range(40)) for head in range(2)]
+    crowd = [Arrival(number / 60, 40 * 512 + 200, 100, heads[number % 2]) for number in range(1_200)]
+    jobs = ClusterRun(FleetOptions((ENGINE,) * 4, "expected_latency")).play(crowd).jobs[600:]
+    served = Counter(job.engine for job in jobs)
+    assert min(served.values()) > 0.5 * len(jobs) / 4
+    assert len(served) == 4
+    assert sum(job.cached for job in jobs) > 0.98 * sum(job.arrival.prompt_tokens for job in jobs)
