@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import msgspec
-
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.structs import Entity
@@ -70,8 +68,8 @@ class GrpcCall(Entity):
     method: Method
     limit: int
     """Of a message's bytes."""
-    inbox: deque[bytes] = msgspec.field(default_factory=deque)
-    """Messages that wait to be taken."""
+    inbox: deque[bytes] | None = None
+    """Messages that wait to be taken, once there was one."""
     half_closed: bool = False
     deframer: Deframer | None = None
     """Where messages do not come each in one piece, and a single one."""
@@ -138,7 +136,7 @@ class GrpcCall(Entity):
             return
         whole = whole_message(data, self.limit) if ended and self.deframer is None else None
         if whole is not None:  # the hot path: all that the caller has to say
-            self.inbox.append(whole)
+            self._put([whole])
             self.half_closed = True
         else:
             self._cut(data, ended=ended)
@@ -150,14 +148,20 @@ class GrpcCall(Entity):
         if self.deframer is None:
             self.deframer = Deframer(self.limit)
         try:
-            self.inbox += self.deframer.feed(data)
+            self._put(self.deframer.feed(data))
         except RpcError as error:
-            self.inbox.clear()
+            self.inbox = None
             self.failure = error
         if ended and self.deframer.is_between_messages:
             self.half_closed = True
         elif ended and self.failure is None:
             self.failure = RpcError(Status.INVALID_ARGUMENT, "the call ended within a message")
+
+    def _put(self, messages: list[bytes]) -> None:
+        if self.inbox is None:
+            self.inbox = deque(messages)
+        else:
+            self.inbox += messages
 
     # --- for what waits --------------------------------------------------------------------------
 

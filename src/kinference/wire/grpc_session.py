@@ -6,7 +6,6 @@ plain function then. The handler of an inline service is stepped by hand otherwi
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +20,7 @@ from kinference.wire.grpc import (
     RESET_CODES,
     RESPONSE,
     CallHead,
+    Refusal,
     prefix,
     read_head,
     read_on,
@@ -151,26 +151,30 @@ class GrpcSession(Http2Session[CallHead]):
     # --- events ----------------------------------------------------------------------------------
 
     def _on_request(self, event: RequestReceived[CallHead]) -> None:
-        head, stream_id = event.head, event.stream_id
+        head, stream_id, data = event.head, event.stream_id, event.data
         method = self._host.methods.get(head.path)
+        if method is None or head.refusal is not None or (self._host.is_draining and method.is_counted):
+            self._connection.open(stream_id)
+            self._refuse(stream_id, self._why_not(head, method))
+            return
+        call = GrpcCall(self, stream_id, head, method, self._message_bytes_max, half_closed=event.ended)
+        if data:
+            message = whole_message(data, call.limit)
+            if message is not None and method.reply is not None and stream_id in self._connection.unopened:
+                self._reply(call, method.reply, message)  # the hot path
+                return
+            call.half_closed = False
+            call.take(data, ended=True)
+        self._connection.open(stream_id)
+        self._calls[stream_id] = call
+        self._fresh.append(call)
+
+    def _why_not(self, head: CallHead, method: Method | None) -> Refusal:
         if head.refusal is not None:
-            refusal = head.refusal
-            self._refuse(stream_id, refusal.status, refusal.message, refusal.http_status)
-        elif method is None:
-            self._refuse(stream_id, Status.UNIMPLEMENTED, "no such method is served here")
-        elif self._host.is_draining and method.is_counted:
-            self._refuse(stream_id, Status.UNAVAILABLE, "the server is shutting down")
-        else:
-            limit, data = self._message_bytes_max, event.data
-            whole = whole_message(data, limit) if data else None
-            if whole is not None:
-                call = GrpcCall(self, stream_id, head, method, limit, deque((whole,)), half_closed=True)
-            else:
-                call = GrpcCall(self, stream_id, head, method, limit, half_closed=event.ended and not data)
-                if data:
-                    call.take(data, ended=True)
-            self._calls[stream_id] = call
-            self._fresh.append(call)
+            return head.refusal
+        if method is None:
+            return Refusal(Status.UNIMPLEMENTED, "no such method is served here")
+        return Refusal(Status.UNAVAILABLE, "the server is shutting down")
 
     def _on_data(self, event: DataReceived) -> None:
         call = self._calls.get(event.stream_id)
@@ -188,49 +192,64 @@ class GrpcSession(Http2Session[CallHead]):
             call.drained = True
             self._wake(call)
 
-    def _refuse(self, stream_id: int, status: Status, message: str, http_status: int = 200) -> None:
+    def _refuse(self, stream_id: int, why: Refusal) -> None:
         if self._connection.is_sendable(stream_id):  # not taken back in the very read that brought it
-            self._connection.send_trailers(stream_id, refusal_head(http_status) + trailers(status, message))
+            block = refusal_head(why.http_status) + trailers(why.status, why.message)
+            self._connection.send_trailers(stream_id, block)
 
     # --- handlers --------------------------------------------------------------------------------
 
     def _start(self, call: GrpcCall) -> None:
         if call.stream_id not in self._calls:
             return  # reset in the very read that opened it
-        method = call.method
-        if method.reply is not None and call.half_closed and call.failure is None and len(call.inbox) <= 1:
-            self._reply(call, method.reply)
-        elif method.service.inline:
+        method, inbox = call.method, call.inbox
+        if method.reply is not None and call.half_closed and call.failure is None and (not inbox or len(inbox) == 1):
+            del self._calls[call.stream_id]
+            self._reply(call, method.reply, inbox.pop() if inbox else None)
+            return
+        if method.service.inline:
             call.routine = method.handler(call)
             self._step(call)
         else:
             call.task = asyncio.create_task(run(method.handler, call, self._ended))
             call.task.add_done_callback(lambda _task: self._end_unbegun(call))
-        if call.stream_id in self._calls:
-            self._keep(call)
+        self._keep(call)
 
     def _keep(self, call: GrpcCall) -> None:
-        """A call that did not end as it began. Most do, and never need what costs something here."""
+        """A call that may not have ended as it began. Most do, and never need what costs something here."""
+        if call.stream_id not in self._calls:
+            return
         if call.method.is_counted:
             call.is_counted = True
             self._host.begun()
         if call.head.timeout is not None:
             call.deadline = self._loop.call_later(call.head.timeout, self._expire, call)
 
-    def _reply(self, call: GrpcCall, reply: RpcReply) -> None:
-        """Answer a call whose request is all there. What it brought is given back when its stream ends."""
+    def _reply(self, call: GrpcCall, reply: RpcReply, message: bytes | None) -> None:
+        """Answer a call whose request is all there. It is only kept as a call if more has to be done."""
         try:
-            answer = reply(call.inbox.pop() if call.inbox else None, call)
-            if not isinstance(answer, bytes):
-                call.routine = answer
-                self._step(call)
-            elif not call.told and self._connection.send_answer(call.stream_id, ANSWER, answer):
-                del self._calls[call.stream_id]
-            else:
+            answer = reply(message, call)
+            if (
+                isinstance(answer, bytes)
+                and not call.told
+                and self._connection.send_answer(call.stream_id, ANSWER, answer)
+            ):
+                return
+            self._open(call)
+            if isinstance(answer, bytes):
                 call.drained = self.send_message(call, answer)
                 self._end(call, OK, "")
+            else:
+                call.routine = answer
+                self._step(call)
         except Exception as error:  # noqa: BLE001 - task root: one broken call must not touch the others
+            self._open(call)
             self._ended(call, error)
+        self._keep(call)
+
+    def _open(self, call: GrpcCall) -> None:
+        self._connection.open(call.stream_id)
+        self._calls[call.stream_id] = call
 
     def _step(self, call: GrpcCall, thrown: type[BaseException] | None = None) -> None:
         """Run an inline handler until it waits or ends.

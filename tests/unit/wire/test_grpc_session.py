@@ -461,6 +461,26 @@ async def test_a_reply_is_asked_where_the_whole_request_is_there() -> None:
     assert session.host.idle.is_set()
 
 
+async def test_a_request_that_was_taken_back_in_the_read_that_brought_it_whole_is_never_begun() -> None:
+    answered: list[bytes | None] = []
+    session = replying_session(answered)
+    session.receive(session.call(1) + data(1, framed(b"hi"), end=True) + frames.rst_stream(1, ErrorCode.CANCEL))
+    session.receive(session.call(3) + data(3, framed(b"hi"), end=True) + frames.window_update(3, 10))
+    assert session.status() == "0"
+    assert answered == [b"hi"]
+    assert session.session._calls == {}
+
+
+async def test_requests_of_one_read_are_answered_though_one_of_them_breaks() -> None:
+    answered: list[bytes | None] = []
+    session = replying_session(answered)
+    whole = [session.call(number) + data(number, framed(text), end=True) for number, text in ((1, b"bad"), (3, b"hi"))]
+    session.receive(b"".join(whole))
+    assert [stream_id for kind, flags, stream_id, _ in session.sent() if kind == 1 and flags & 1] == [1, 3]
+    session.receive(session.call(5) + data(5, framed(b"last"), end=True) + frames.window_update(0, 0))
+    assert answered == [b"bad", b"hi"], "a connection that is broken off answers no more"
+
+
 async def test_a_request_of_more_than_a_message_is_for_the_handler_and_not_the_reply() -> None:
     answered: list[bytes | None] = []
     session = replying_session(answered)

@@ -80,6 +80,9 @@ class Http2Connection(Generic[Head]):
         self._intake = Intake(limits, self._outbox.write)
         self._block_prefix = b""
         self.is_closed = False
+        self.unopened: dict[int, int] = {}
+        """Requests that came whole in this read, and their sizes. Whoever is told of one either answers it at once and
+        whole, which takes no stream, or opens it."""
         self._events: list[Event[Head]] = []
         callbacks = Callbacks(self._on_block, self._on_whole, self._break)
         self._reader = FrameReader(limits, self._guard, self._on_frame(), callbacks)
@@ -152,34 +155,46 @@ class Http2Connection(Generic[Head]):
             check(FrameType.HEADERS, stream_id, self._known(stream_id))
 
     def _on_whole(self, stream_id: int, block: bytes, data: bytes) -> bool:
-        """A request in two frames, the usual case. False where the second needs a look of its own."""
-        size = len(data)
-        if stream_id <= self._streams.last_id or not stream_id & 1 or not self._intake.has_room(size):
+        """A request that is all here, the usual case. False where its DATA needs a look of its own."""
+        streams, intake, size = self._streams, self._intake, len(data)
+        if (
+            stream_id <= streams.last_id
+            or not stream_id & 1
+            or len(streams.live) + len(self.unopened) >= self._limits.streams_max
+            or not intake.has_room(size)
+        ):
             self._on_block(stream_id, block, ended=False)
             return False
-        stream = Stream(stream_id, self._peer.window, self._limits.stream_window)
-        head = self._opened(stream, block)
-        if stream.body_left is not None:
+        streams.last_id = stream_id
+        head, body_left = self._heads.request(block)
+        if body_left is not None:
+            self._begin(stream_id).body_left = body_left
             self._events.append(RequestReceived(stream_id, head, ended=False))
             return False
-        self._intake.count(size, stream)
-        stream.state = HALF_CLOSED_REMOTE
+        intake.passed(size)
+        self.unopened[stream_id] = size
         self._events.append(RequestReceived(stream_id, head, True, data))
         return True
 
-    def _opened(self, stream: Stream, block: bytes) -> Head:
-        """Begin a stream. Returns what its request is."""
-        streams = self._streams
-        streams.open(stream)
-        head, stream.body_left = self._heads.request(block)
-        if len(streams.live) > self._limits.streams_max:
-            self._guard.charge(Nuisance.RESET, self._now)
-            raise StreamFault(ErrorCode.REFUSED_STREAM, "too many streams at once")
-        return head
+    def open(self, stream_id: int) -> None:
+        """Keep a request that came whole, if it is not kept yet: it goes on, and its bytes are held until it ends."""
+        size = self.unopened.pop(stream_id, None)
+        if size is not None:
+            stream = self._begin(stream_id)
+            stream.state = HALF_CLOSED_REMOTE
+            self._intake.hold(size, stream)
+
+    def _begin(self, stream_id: int) -> Stream:
+        stream = Stream(stream_id, self._peer.window, self._limits.stream_window)
+        self._streams.open(stream)
+        return stream
 
     def _open(self, stream_id: int, block: bytes, ended: bool) -> None:
-        stream = Stream(stream_id, self._peer.window, self._limits.stream_window)
-        head = self._opened(stream, block)
+        stream = self._begin(stream_id)
+        head, stream.body_left = self._heads.request(block)
+        if len(self._streams.live) + len(self.unopened) > self._limits.streams_max:
+            self._guard.charge(Nuisance.RESET, self._now)
+            raise StreamFault(ErrorCode.REFUSED_STREAM, "too many streams at once")
         if ended:
             if stream.body_left:
                 raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a body of another length than declared")
@@ -196,7 +211,7 @@ class Http2Connection(Generic[Head]):
         self._events.append(DataReceived(stream.id, b"", ended=True))
 
     def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
-        _not_on_connection(stream_id, "PRIORITY")
+        frames.expect_stream(stream_id, "PRIORITY")
         self._guard.charge(Nuisance.CONTROL, self._now)
         if len(payload) != frames.PRIORITY_BYTES:
             is_idle = self._known(stream_id) is State.IDLE  # no stream yet that could be reset
@@ -204,16 +219,16 @@ class Http2Connection(Generic[Head]):
             raise fault(ErrorCode.FRAME_SIZE_ERROR, "PRIORITY of a wrong length")
 
     def _on_rst_stream(self, _flags: int, stream_id: int, payload: bytes) -> None:
-        _of_length(payload, 4, "RST_STREAM")
+        frames.expect_length(payload, 4, "RST_STREAM")
         self._guard.charge(Nuisance.RESET, self._now)
         if check(FrameType.RST_STREAM, stream_id, self._known(stream_id)):
             self._drop(self._streams.live[stream_id], Step.PEER_RESETS)
             self._events.append(StreamReset(stream_id, int.from_bytes(payload), by_peer=True))
 
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
-        _on_connection(stream_id, "SETTINGS")
+        frames.expect_connection(stream_id, "SETTINGS")
         if flags & frames.ACK:
-            _of_length(payload, 0, "an acknowledgement of SETTINGS")
+            frames.expect_length(payload, 0, "an acknowledgement of SETTINGS")
             return
         self._guard.charge(Nuisance.CONTROL, self._now)
         before, self._peer = self._peer, merged(self._peer, payload)
@@ -230,8 +245,8 @@ class Http2Connection(Generic[Head]):
         raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "PUSH_PROMISE from a client")
 
     def _on_ping(self, flags: int, stream_id: int, payload: bytes) -> None:
-        _on_connection(stream_id, "PING")
-        _of_length(payload, 8, "PING")
+        frames.expect_connection(stream_id, "PING")
+        frames.expect_length(payload, 8, "PING")
         if flags & frames.ACK:
             self._events.append(PingAcknowledged())
         else:
@@ -240,13 +255,13 @@ class Http2Connection(Generic[Head]):
 
     def _on_goaway(self, _flags: int, stream_id: int, payload: bytes) -> None:
         """The peer will open no more streams; those that are open go on."""
-        _on_connection(stream_id, "GOAWAY")
+        frames.expect_connection(stream_id, "GOAWAY")
         self._guard.charge(Nuisance.CONTROL, self._now)
         if len(payload) < frames.GOAWAY_BYTES_MIN:
             raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "GOAWAY of a wrong length")
 
     def _on_window_update(self, _flags: int, stream_id: int, payload: bytes) -> None:
-        _of_length(payload, 4, "WINDOW_UPDATE")
+        frames.expect_length(payload, 4, "WINDOW_UPDATE")
         increment = frames.u31(payload)
         if increment < CREDIT_BYTES_MIN:
             self._guard.charge(Nuisance.EMPTY, self._now)
@@ -273,9 +288,12 @@ class Http2Connection(Generic[Head]):
         self._events += [StreamDrained(stream.id) for stream in self._outbox.turn()]
 
     def _known(self, stream_id: int) -> State:
-        """The state of a stream that the peer names. Those of even numbers would be ours to open, and none is."""
+        """The state of a stream that the peer names, and that goes on with that if it came whole. Those of even numbers
+        would be ours to open, and none is.
+        """
         if not stream_id & 1:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"a frame on stream {stream_id}, which no client opens")
+        self.open(stream_id)
         return self._streams.state_of(stream_id)
 
     # --- ends ------------------------------------------------------------------------------------
@@ -297,6 +315,8 @@ class Http2Connection(Generic[Head]):
 
     def _fail(self, fault: ConnectionFault) -> None:
         self.is_closed = True
+        for stream_id in tuple(self.unopened):  # none of them is answered any more
+            self.open(stream_id)
         self._outbox.write(frames.goaway(self._streams.last_id, fault.code, fault.message))
         self._events.append(ConnectionEnded(fault.code, fault.message))
 
@@ -333,20 +353,28 @@ class Http2Connection(Generic[Head]):
 
     def takes(self, stream_id: int, size: int) -> bool:
         """Whether so many bytes of an answer can go at once, and its end with them."""
+        if self._block_prefix:
+            return False
+        if stream_id in self.unopened:
+            return self._outbox.takes(size, self._peer.window)
         stream = self._streams.live.get(stream_id)
-        return (
-            stream is not None
-            and stream.state is HALF_CLOSED_REMOTE
-            and not self._block_prefix
-            and self._outbox.takes(stream, size)
-        )
+        return stream is not None and _has_heard_all(stream) and self._outbox.takes(size, stream.send_window)
 
     def send_answer(self, stream_id: int, answer: WholeAnswer, data: bytes) -> bool:
         """Send an answer whole, where the peer has sent all and nothing is in the way. False: nothing was sent."""
-        stream = self._streams.live.get(stream_id)
-        if stream is None or stream.state is not HALF_CLOSED_REMOTE or self._block_prefix:
+        if self._block_prefix:
             return False
-        if not self._outbox.send_whole(stream, answer, data):
+        if stream_id in self.unopened:
+            if not self._outbox.send_whole(stream_id, self._peer.window, answer, data):
+                return False
+            del self.unopened[stream_id]
+            self._streams.remember(stream_id, ENDED)
+            self._guard.requests_done += 1
+            return True
+        stream = self._streams.live.get(stream_id)
+        if stream is None or not _has_heard_all(stream):
+            return False
+        if not self._outbox.send_whole(stream_id, stream.send_window, answer, data):
             return False
         self._finish(stream)
         return True
@@ -367,7 +395,7 @@ class Http2Connection(Generic[Head]):
         if stream.state is ENDED:
             if stream.untaken:
                 self._intake.forget(stream)
-            self._guard.request_done()
+            self._guard.requests_done += 1
         else:
             self._outbox.write(frames.rst_stream(stream.id, ErrorCode.NO_ERROR))
             self._drop(stream, Step.WE_RESET)
@@ -453,16 +481,6 @@ class Http2Connection(Generic[Head]):
         self._outbox.write(frames.window_update(0, limits.connection_window - frames.WINDOW_DEFAULT))
 
 
-def _on_connection(stream_id: int, what: str) -> None:
-    if stream_id:
-        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{what} on a stream")
-
-
-def _not_on_connection(stream_id: int, what: str) -> None:
-    if not stream_id:
-        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{what} on no stream")
-
-
-def _of_length(payload: bytes, length: int, what: str) -> None:
-    if len(payload) != length:
-        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"{what} of {len(payload)} bytes")
+def _has_heard_all(stream: Stream) -> bool:
+    """Whether the peer has sent all, and nothing waits to be sent to it."""
+    return stream.state is HALF_CLOSED_REMOTE and stream.queue is None

@@ -20,7 +20,12 @@ PRIORITY_FIELDS = 0x20
 PRIORITY_BYTES = 5
 GOAWAY_BYTES_MIN = 8
 
+KNOWN_BYTES_MAX = 1024
+"""Of answers around which all is remembered."""
+
 _U32 = Struct(">I")
+_MARKS = Struct(">IB")
+"""What stands before the stream's number in `HEADER`."""
 _SETTING = Struct(">HI")
 _GOAWAY = Struct(">II")
 
@@ -99,28 +104,31 @@ class WholeAnswer:
     Its DATA begins with a prefix that says how long the rest is; `prefix` is how `struct` spells that.
     """
 
-    __slots__ = (
-        "_before", "_behind", "_head", "_head_mark", "_trailers", "_trailers_mark", "framing_bytes", "prefix_bytes",
-    )  # fmt: skip
+    __slots__ = ("_begin", "_end", "_head", "_known", "_prefix", "_trailers", "framing_bytes", "prefix_bytes")
 
     def __init__(self, head: bytes, trailers: bytes, prefix: str) -> None:
-        self._head, self._head_mark = head, len(head) << 8 | _HEADERS
-        self._trailers, self._trailers_mark = trailers, len(trailers) << 8 | _HEADERS
-        self._before = Struct(f">IBI{len(head)}sIBI{prefix}").pack
-        self._behind = Struct(f">IBI{len(trailers)}s").pack
+        self._begin = _MARKS.pack(len(head) << 8 | _HEADERS, END_HEADERS)
+        self._end = _MARKS.pack(len(trailers) << 8 | _HEADERS, LAST_BLOCK)
+        self._head, self._trailers, self._prefix = head, trailers, Struct(f">{prefix}").pack
         self.prefix_bytes = calcsize(f">{prefix}")
         self.framing_bytes = 3 * HEADER_BYTES + len(head) + len(trailers)
         """Of all that is no DATA."""
+        self._known: dict[int, tuple[bytes, bytes]] = {}
+        """By the length of the bytes, what stands before and behind the stream's number in their frame."""
 
-    def around(self, stream_id: int, data: bytes) -> tuple[bytes, bytes, bytes]:
-        """The answer: what goes before these bytes, they themselves, and what ends it."""
-        length = len(data)
-        mark = length + self.prefix_bytes << 8  # DATA is 0
-        return (
-            self._before(self._head_mark, END_HEADERS, stream_id, self._head, mark, 0, stream_id, length),
-            data,
-            self._behind(self._trailers_mark, LAST_BLOCK, stream_id, self._trailers),
-        )
+    def around(self, stream_id: int, data: bytes) -> tuple[bytes, ...]:
+        """The answer in pieces."""
+        around = self._known.get(len(data))
+        before, behind = self._measured(len(data)) if around is None else around
+        number = stream_id.to_bytes(4)
+        return self._begin, number, before, number, behind, data, self._end, number, self._trailers
+
+    def _measured(self, length: int) -> tuple[bytes, bytes]:
+        mark = _MARKS.pack(length + self.prefix_bytes << 8, 0)  # DATA is 0
+        around = self._head + mark, self._prefix(length)
+        if length <= KNOWN_BYTES_MAX:
+            self._known[length] = around
+        return around
 
 
 def settings(values: dict[int, int]) -> bytes:
@@ -152,3 +160,21 @@ def unpadded(payload: bytes) -> bytes:
 def u31(payload: bytes) -> int:
     """A number of four bytes whose first bit is reserved."""
     return int.from_bytes(payload) & STREAM_ID_MAX
+
+
+def expect_connection(stream_id: int, what: str) -> None:
+    """Raise unless a frame is about the connection."""
+    if stream_id:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{what} on a stream")
+
+
+def expect_stream(stream_id: int, what: str) -> None:
+    """Raise unless a frame is about a stream."""
+    if not stream_id:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{what} on no stream")
+
+
+def expect_length(payload: bytes, length: int, what: str) -> None:
+    """Raise unless a payload is so long."""
+    if len(payload) != length:
+        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"{what} of {len(payload)} bytes")

@@ -95,11 +95,8 @@ class Guard:
         self._rates = rates
         self._level = {kind: rate.burst for kind, rate in rates.items()}
         self._refilled = now
-        self._requests = 0
-
-    def request_done(self) -> None:
-        """A request came to its end, for which some nuisance is forgiven."""
-        self._requests += 1
+        self.requests_done = 0
+        """Since buckets were last refilled: requests that came to their end, for which some nuisance is forgiven."""
 
     def charge(self, kind: Nuisance, now: Seconds) -> None:
         """One more of a kind. Raises when it is one too many."""
@@ -113,7 +110,7 @@ class Guard:
     def _refill(self, now: Seconds) -> None:
         """Buckets refill when one is empty: between two times nothing could have come of it."""
         elapsed, self._refilled = now - self._refilled, now
-        requests, self._requests = self._requests, 0
+        requests, self.requests_done = self.requests_done, 0
         for kind, rate in self._rates.items():
             gained = elapsed * rate.per_second + requests * rate.per_request
             self._level[kind] = min(rate.burst, self._level[kind] + gained)

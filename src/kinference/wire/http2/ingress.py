@@ -78,6 +78,7 @@ class Http2Ingress(Http2Session[HttpHead]):
 
     def _on_request(self, event: RequestReceived[HttpHead]) -> None:
         head, stream_id = event.head, event.stream_id
+        self._connection.open(stream_id)
         if head.refusal:
             self._site.options.tally.faults[str(head.refusal)] += 1
             self._refuse(stream_id, head.refusal)

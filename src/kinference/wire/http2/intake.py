@@ -34,17 +34,19 @@ class Intake:
         """Whether so much may arrive for a new stream, and nothing has to be done about it but to count it."""
         account = self._account
         return (
-            self.owed + size < self._open_from
-            and size <= self.window
+            self.owed + size < self._open_from  # and so within the connection's window, which is owed the rest
             and size <= self._stream_window
             and self.untaken + size <= self._untaken_max
             and account.held + size <= account.refuse_above
         )
 
-    def count(self, size: int, stream: Stream) -> None:
-        """So much arrived, for which there was room."""
+    def passed(self, size: int) -> None:
+        """So much arrived, for which there was room, and is nobody's to take yet."""
         self.window -= size
         self.owed += size
+
+    def hold(self, size: int, stream: Stream) -> None:
+        """What has passed is a stream's, whose handler will take it."""
         self.untaken += size
         self._account.held += size
         stream.untaken = size

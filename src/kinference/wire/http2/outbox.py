@@ -56,7 +56,7 @@ class Outbox:
     def send(self, stream: Stream, data: bytes, prefix: bytes = b"") -> bool:
         """Send DATA as far as it goes, the prefix in front; the rest waits. True when nothing waits."""
         size = len(prefix) + len(data)
-        if self.takes(stream, size):
+        if stream.queue is None and self.takes(size, stream.send_window):
             self.window -= size
             stream.send_window -= size
             self._output += (HEADER.pack(size << 8, 0, stream.id), prefix, data)
@@ -69,14 +69,13 @@ class Outbox:
             self._send_frame(stream)
         return not self._keeps_waiting(stream)
 
-    def send_whole(self, stream: Stream, answer: WholeAnswer, data: bytes) -> bool:
+    def send_whole(self, stream_id: int, window: int, answer: WholeAnswer, data: bytes) -> bool:
         """Send an answer from its head to its end, or nothing of it: False where the DATA would have to wait."""
         size = answer.prefix_bytes + len(data)
-        if not self.takes(stream, size):
+        if not self.takes(size, window):
             return False
         self.window -= size
-        stream.send_window -= size
-        self._output += answer.around(stream.id, data)
+        self._output += answer.around(stream_id, data)
         self._size += answer.framing_bytes + size
         return True
 
@@ -100,12 +99,11 @@ class Outbox:
         stream.queue = None
         self._waiting.pop(stream.id, None)
 
-    def takes(self, stream: Stream, size: int) -> bool:
-        """Whether so many bytes can go at once, in one frame."""
+    def takes(self, size: int, window: int) -> bool:
+        """Whether so many bytes can go at once, in one frame, on a stream with such a window on which nothing waits."""
         return (
-            stream.queue is None
-            and size <= self.window
-            and size <= stream.send_window
+            size <= self.window
+            and size <= window
             and size <= self.frame_bytes
             and not self.paused
             and self._size < self._output_bytes_max

@@ -30,8 +30,7 @@ OnFrame: TypeAlias = Callable[[int, int, bytes], None]
 OnBlock: TypeAlias = Callable[[int, bytes, bool], None]
 """Takes the stream, the block, and whether the stream ends with it."""
 OnWhole: TypeAlias = Callable[[int, bytes, bytes], bool]
-"""Takes the stream, the block, and the DATA frame behind that ends the stream; False leaves that to be read by itself.
-"""
+"""Takes the stream, the block, and all DATA behind, up to the stream's end; False leaves that to be read by itself."""
 OnFault: TypeAlias = Callable[[int, ErrorCode], None]
 
 
@@ -122,16 +121,24 @@ class FrameReader:
         return buffer[at:]
 
     def _read_request(self, stream_id: int, buffer: bytes, start: int, stop: int) -> int:
-        """Read HEADERS, and with them the DATA that ends the request, where that is behind. Returns where to go on."""
-        begin = stop + HEADER_BYTES
-        if begin <= len(buffer):
-            length_and_kind, flags, whose = frames.HEADER.unpack_from(buffer, stop)
-            after: int = begin + (length_and_kind >> 8)
-            if flags == END_STREAM and whose == stream_id and after <= len(buffer):
-                is_data = not length_and_kind & 0xFF and length_and_kind <= self._mark_max
-                if is_data:
-                    is_read = self._on_whole(stream_id, buffer[start:stop], buffer[begin:after])
-                    return after if is_read else stop
+        """Read HEADERS, and with them all DATA up to the request's end, where that is here. Returns where to go on."""
+        unpack, mark_max, end = frames.HEADER.unpack_from, self._mark_max, len(buffer) - HEADER_BYTES
+        spans: list[tuple[int, int]] = []
+        at = stop
+        while at <= end:
+            length_and_kind, flags, whose = unpack(buffer, at)
+            begin = at + HEADER_BYTES
+            at = begin + (length_and_kind >> 8)
+            if flags > END_STREAM or whose != stream_id or length_and_kind & 0xFF or length_and_kind > mark_max:
+                break
+            if at > end + HEADER_BYTES:
+                break
+            if flags:
+                data = _joined(buffer, spans, begin, at) if spans else buffer[begin:at]
+                return at if self._on_whole(stream_id, buffer[start:stop], data) else stop
+            if at == begin:  # one that neither brings nor ends anything is to be counted
+                break
+            spans.append((begin, at))
         self._on_block(stream_id, buffer[start:stop], False)
         return stop
 
@@ -179,3 +186,10 @@ class FrameReader:
         if flags & END_HEADERS:
             self._block = None
             self._on_block(stream_id, b"".join(block.pieces), block.ended)
+
+
+def _joined(buffer: bytes, spans: list[tuple[int, int]], begin: int, end: int) -> bytes:
+    """What lies within all these bounds; the last of them often hold nothing."""
+    if begin < end:
+        spans.append((begin, end))
+    return b"".join([buffer[begin:end] for begin, end in spans])

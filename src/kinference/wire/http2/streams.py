@@ -128,8 +128,8 @@ class Streams:
         return State(ended & STATE_MASK) if ended >> STATE_BITS == stream_id else State.FORGOTTEN
 
     def open(self, stream: Stream) -> None:
-        """A stream begins, and with it every idle one of a lower id ends."""
-        self.last_id = stream.id
+        """A stream begins, and with it every idle one of a lower id has ended."""
+        self.last_id = max(self.last_id, stream.id)
         self.live[stream.id] = stream
 
     def advance(self, stream: Stream, event: Event) -> None:

@@ -64,6 +64,58 @@ def test_a_request_whose_last_frame_is_right_behind_it_is_told_in_one(body: byte
     assert talk.feed(data(1, b"late")) == [StreamReset(1, ErrorCode.STREAM_CLOSED, by_peer=False)]
 
 
+def test_a_request_that_came_whole_is_answered_without_a_stream_or_goes_on_as_one() -> None:
+    talk, answer = Talk(), WholeAnswer(OK, literal(b"grpc-status", b"0"), "I")
+    told = talk.feed(b"".join(talk.request(number) + data(number, b"all", end=True) for number in (1, 3, 5)))
+    assert [event.stream_id for event in told if isinstance(event, RequestReceived)] == [1, 3, 5]
+    connection = talk.connection
+    assert connection.takes(1, 16_384)
+    assert not connection.takes(1, 16_385), "more than a frame"
+    assert not connection.send_answer(1, answer, bytes(16_384))
+    assert connection.send_answer(1, answer, b"hello")
+    assert [(kind, flags, stream_id) for kind, flags, stream_id, _ in talk.sent()] == [(1, 4, 1), (0, 0, 1), (1, 5, 1)]
+    assert not connection.send_answer(1, answer, b"again")
+    assert not connection.takes(1, 1)
+    assert not connection.is_sendable(3), "it is not open yet"
+    connection.open(5)
+    connection.open(3)
+    assert connection.is_sendable(3)
+    assert connection._intake.untaken == 6
+    assert not connection.unopened
+    (opened,) = talk.feed(talk.request(7))
+    assert isinstance(opened, RequestReceived)
+    assert talk.feed(frames.rst_stream(1, ErrorCode.CANCEL)) == []
+    assert talk.feed(data(1, b"late")) == []
+    assert faults(talk.sent()) == [("stream", 1, ErrorCode.STREAM_CLOSED)]
+
+
+@pytest.mark.parametrize(
+    ("more", "event"),
+    [
+        (frames.rst_stream(1, ErrorCode.CANCEL), StreamReset(1, ErrorCode.CANCEL, by_peer=True)),
+        (data(1, b"late"), StreamReset(1, ErrorCode.STREAM_CLOSED, by_peer=False)),
+        (frames.window_update(1, 2**31 - 1), StreamReset(1, ErrorCode.FLOW_CONTROL_ERROR, by_peer=False)),
+        (frames.window_update(0, 0), ConnectionEnded(1, "a window of the connection that grows by nothing")),
+    ],
+)
+def test_whatever_else_comes_for_a_request_in_the_read_that_brought_it_whole_makes_it_go_on(
+    more: bytes, event: Event[Request]
+) -> None:
+    talk = Talk()
+    (request, end) = talk.feed(talk.request(1) + data(1, b"all", end=True) + more)
+    assert isinstance(request, RequestReceived)
+    assert end == event
+    assert not talk.connection.unopened
+    assert talk.connection.is_sendable(1) == isinstance(event, ConnectionEnded)
+
+
+def test_requests_that_came_whole_count_as_streams() -> None:
+    talk = Talk(replace(Http2Limits(), streams_max=2))
+    talk.feed(b"".join(talk.request(number) + data(number, b"all", end=True) for number in (1, 3, 5)))
+    assert list(talk.connection.unopened) == [1, 3]
+    assert faults(talk.sent()) == [("stream", 5, ErrorCode.REFUSED_STREAM)]
+
+
 @pytest.mark.parametrize(("length", "is_fine"), [(3, True), (2, False), (4, False)])
 def test_a_declared_length_is_held_against_a_body_right_behind(length: int, is_fine: bool) -> None:
     talk = Talk()
@@ -75,6 +127,8 @@ def test_a_declared_length_is_held_against_a_body_right_behind(length: int, is_f
 def test_a_body_right_behind_is_counted_until_its_stream_ends_and_refused_over_the_limit() -> None:
     talk = Talk(replace(Http2Limits(), stream_window=100, untaken_bytes_max=150))
     talk.feed(talk.request(1) + data(1, bytes(100), end=True))
+    assert talk.connection._intake.untaken == 0, "until it is known whether it goes on"
+    talk.connection.open(1)
     assert talk.connection._intake.untaken == 100
     (_, too_much) = talk.feed(talk.request(3) + data(3, bytes(60), end=True))
     assert too_much == StreamReset(3, ErrorCode.ENHANCE_YOUR_CALM, by_peer=False)
@@ -86,8 +140,7 @@ def test_a_body_right_behind_is_counted_until_its_stream_ends_and_refused_over_t
 
 def test_a_request_that_is_malformed_is_reset_and_its_body_ignored() -> None:
     talk = Talk()
-    events = talk.feed(talk.request(1, ("Upper", "1")) + data(1, b"abc", end=True))
-    assert events == [StreamReset(1, ErrorCode.PROTOCOL_ERROR, by_peer=False)]
+    assert talk.feed(talk.request(1, ("Upper", "1")) + data(1, b"abc", end=True)) == []
     assert talk.connection._intake.untaken == 0
     assert faults(talk.sent()) == [("stream", 1, ErrorCode.PROTOCOL_ERROR)]
 
@@ -134,6 +187,10 @@ def test_a_whole_answer_goes_at_once_or_not_at_all() -> None:
     ]
     assert not talk.connection.is_sendable(1)
     assert not talk.connection.takes(1, 1)
+    talk.open(3, end=True)
+    talk.feed(frames.window_update(3, 1))
+    assert not talk.connection.send_data(3, bytes(70_000))
+    assert not talk.connection.takes(3, 1), "something waits to be sent"
 
 
 def test_an_answer_before_the_end_of_the_request_asks_for_no_more() -> None:

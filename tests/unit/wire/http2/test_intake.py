@@ -32,7 +32,9 @@ def test_there_is_room_for_what_would_be_no_fault_and_open_no_window() -> None:
     assert [intake.has_room(size) for size in (0, 99, 100)] == [True, True, False], "the window is opened at 100"
     wide = Intake(replace(LIMITS, connection_window=1000), written.append)
     assert [wide.has_room(size) for size in (100, 101)] == [True, False], "the stream's window"
-    wide.count(60, stream)
+    wide.passed(60)
+    assert (wide.window, wide.owed, wide.untaken) == (940, 60, 0), "nobody's yet"
+    wide.hold(60, stream)
     assert (wide.window, wide.owed, wide.untaken, stream.untaken) == (940, 60, 60, 60)
     assert [wide.has_room(size) for size in (90, 91)] == [True, False], "what a connection may hold"
     wide.forget(stream)

@@ -79,6 +79,26 @@ def body(stream_id: int, flags: int = END_STREAM, payload: bytes = b"data") -> b
             request(1) + body(1) + request(3) + body(3, payload=b""),
             [("whole", 1, b"block", b"data"), ("whole", 3, b"block", b"")],
         ),
+        (request(1) + body(1, 0) + body(1, payload=b""), [("whole", 1, b"block", b"data")]),
+        (request(1) + body(1, 0, b"a") + body(1, 0, b"b") + body(1), [("whole", 1, b"block", b"abdata")]),
+        (
+            request(1) + body(1, 0) + body(3, 0) + body(1),
+            [
+                ("block", 1, b"block", False),
+                *(
+                    (FrameType.DATA, flags, stream_id, b"data")
+                    for stream_id, flags in ((1, 0), (3, 0), (1, END_STREAM))
+                ),
+            ],
+        ),
+        (
+            request(1) + body(1, 0, b"") + body(1),
+            [
+                ("block", 1, b"block", False),
+                (FrameType.DATA, 0, 1, b""),
+                (FrameType.DATA, END_STREAM, 1, b"data"),
+            ],
+        ),
         (request(7) + body(7), [("block", 7, b"block", False), (FrameType.DATA, END_STREAM, 7, b"data")]),
         (request(1) + body(3), [("block", 1, b"block", False), (FrameType.DATA, END_STREAM, 3, b"data")]),
         (request(1) + body(1, 0), [("block", 1, b"block", False), (FrameType.DATA, 0, 1, b"data")]),
@@ -100,7 +120,7 @@ def body(stream_id: int, flags: int = END_STREAM, payload: bytes = b"data") -> b
         ),
     ],
 )
-def test_a_request_is_told_with_the_frame_that_ends_it_where_that_is_right_behind(
+def test_a_request_is_told_with_all_its_data_where_that_is_right_behind(
     data: bytes, told: list[tuple[object, ...]]
 ) -> None:
     noted = Noted()
@@ -108,10 +128,12 @@ def test_a_request_is_told_with_the_frame_that_ends_it_where_that_is_right_behin
     assert noted.told == told
 
 
-def test_a_request_cut_within_its_second_frame_is_told_in_two_steps() -> None:
-    noted = Noted()
-    noted.feed(request(1) + body(1), len(request(1) + body(1)) - 1)
-    assert noted.told == [("block", 1, b"block", False), (FrameType.DATA, END_STREAM, 1, b"data")]
+@pytest.mark.parametrize("first", [b"", body(1, 0, b"more")])
+def test_a_request_that_is_cut_within_its_data_is_told_in_steps(first: bytes) -> None:
+    noted, whole = Noted(), request(1) + first + body(1)
+    noted.feed(whole, len(whole) - 1)
+    more = [(FrameType.DATA, 0, 1, b"more")] if first else []
+    assert noted.told == [("block", 1, b"block", False), *more, (FrameType.DATA, END_STREAM, 1, b"data")]
 
 
 def failing(data: bytes, limits: Http2Limits = LIMITS, greeting: bytes = GREETING) -> ErrorCode:
