@@ -273,15 +273,15 @@ def consumes_nothing(patch: MonkeyPatch) -> None:
 
 
 def serves_a_second_pull(patch: MonkeyPatch) -> None:
-    right = Tickets.claim
+    right = Tickets.unpulled
 
-    def claim(self: Tickets, response_id: ResponseId, wake: Callable[[], None] | None, now: Seconds) -> Ticket:
+    def unpulled(self: Tickets, response_id: ResponseId) -> Ticket:
         ticket = self.find(response_id)
         if ticket is None or ticket.state is State.UNPULLED:
-            return right(self, response_id, wake, now)
-        return Ticket(response_id, ticket.flow, (), State.GONE)
+            return right(self, response_id)
+        return Ticket(response_id, ticket.flow, ())
 
-    patch.setattr(Tickets, "claim", claim)
+    patch.setattr(Tickets, "unpulled", unpulled)
 
 
 def sends_a_body_in_one_chunk(patch: MonkeyPatch) -> None:
@@ -409,7 +409,7 @@ MUTANTS = (
     Mutant("the TTL never fires", "pull.a-body-that-nobody-pulled-in-time-is-gone", ignores(Desk, "expire")),
     Mutant("the TTL forgets tickets", "report.a-request-that-nobody-pulled-or-reported-is-closed-in-time", limits={"body_ttl": 1000.0}),
     Mutant("the TTL of bodies ends slow pulls", "pull.a-slow-pull-gets-every-byte-however-long-it-takes", limits={"stalled_pull_ttl": 0.001}),
-    Mutant("a dispatched request dies with its body's TTL", "report.a-request-that-was-dispatched-outlives-the-time-of-bodies", ignores(Tickets, "dispatch")),
+    Mutant("a dispatched request dies with its body's TTL", "report.a-request-that-was-dispatched-outlives-the-time-of-bodies", lambda patch: patch.setattr(Tickets, "dispatch", lambda self, ticket, now: self._waiting.start(ticket.response_id, now))),
     Mutant("a stalled pull blocks every push", "budget.a-pull-that-stopped-for-good-gives-way-to-a-new-push", limits={"stall_grace": 1000.0}),
     Mutant("an idle push is CANCELLED", "push.an-idle-push-exceeds-its-deadline", lambda patch: patch.setattr(convert, "STATUS", {kind: Status.CANCELLED if code is Status.DEADLINE_EXCEEDED else code for kind, code in convert.STATUS.items()})),
     Mutant("a body's id is 0", "push.a-half-close-completes-the-body", draws(bodies, lambda: 0)),

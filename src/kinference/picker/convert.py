@@ -1,6 +1,7 @@
 """Between the contract's messages and our values, and between our failures and gRPC status."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final, TypeVar
 from urllib.parse import quote, unquote
 
@@ -54,6 +55,7 @@ LOSS = "kinference-loss"
 FAILED = "kinference-failed"
 ATTEMPTS_LEFT = "kinference-attempts-left"
 BROKEN = "kinference-broken"
+SAYS_BROKEN = BROKEN, "1"
 LEFT_REQUESTS, LEFT_TOKENS = "kinference-left-requests", "kinference-left-tokens"
 """Of an answer: what is left of its tenant's limits for a minute, which the message has no fields for."""
 
@@ -68,6 +70,9 @@ FAILED_MAX = 16
 NOWHERE: Final[frozenset[LocalTarget | ProviderTarget]] = frozenset()
 """One for all: each that is made empty is an object of its own, of 216 bytes."""
 """Destinations that one Pick may name as tried in vain."""
+
+_DESTINATIONS_MAX = 1024
+"""Encoded ones that are remembered."""
 
 CHUNK_TAG = pb.BodyChunk.CHUNK_FIELD_NUMBER << 3 | 2
 MORE = 0x80
@@ -170,7 +175,7 @@ def final_token_report(message: bytes | None, metadata: Metadata = ()) -> FinalT
         cached_tokens=request.cached_tokens if request.HasField("cached_tokens") else None,
         itl_bucket_counts=tuple(gaps) if gaps else (),
         itl_bucket_layout=request.itl_bucket_layout,
-        broken=_ours(metadata).get(BROKEN) == "1",
+        broken=SAYS_BROKEN in metadata and _ours(metadata)[BROKEN] == "1",
     )
 
 
@@ -199,15 +204,20 @@ def pick_response(result: PickResult) -> bytes:
         body_total_bytes=result.body_total_bytes,
         requested_model=encodable(result.requested_model),
     )
-    match result.destination:
-        case LocalTarget(address):
-            response.local.endpoint = address
-        case ProviderTarget(backend, path):
-            response.provider.backend_ref.namespace = backend.namespace
-            response.provider.backend_ref.name = backend.name
-            response.provider.path = path
-        case None:
-            pass
+    target = result.destination
+    return response.SerializeToString() if target is None else response.SerializeToString() + _destination_field(target)
+
+
+@lru_cache(_DESTINATIONS_MAX)
+def _destination_field(target: LocalTarget | ProviderTarget) -> bytes:
+    """A destination as a field of a PickResponse: its bytes may stand anywhere among those of the others."""
+    response = pb.PickResponse()
+    if isinstance(target, LocalTarget):
+        response.local.endpoint = target.address
+    else:
+        response.provider.backend_ref.namespace = target.backend.namespace
+        response.provider.backend_ref.name = target.backend.name
+        response.provider.path = target.path
     return response.SerializeToString()
 
 
@@ -233,10 +243,14 @@ def _check_length(what: str, name: str, chars_max: int) -> None:
 
 def declared_length(metadata: Metadata) -> int | None:
     """Of a pushed body, where its caller tells it."""
-    declared = {_length(value) for key, value in metadata if key == DECLARED_LENGTH}
-    if len(declared) > 1:
-        raise InvalidArgument(f"{DECLARED_LENGTH} was given twice with different values")
-    return declared.pop() if declared else None
+    declared: int | None = None
+    for key, value in metadata:
+        if key == DECLARED_LENGTH:
+            length = _length(value)
+            if declared is not None and length != declared:
+                raise InvalidArgument(f"{DECLARED_LENGTH} was given twice with different values")
+            declared = length
+    return declared
 
 
 def _length(value: str | bytes) -> int:

@@ -104,8 +104,9 @@ class Desk:
                 bodies.append(stream_id, chunk)
             size = bodies.finish(stream_id, self._clock.now())
             bodies.commit(stream_id)
-        finally:
+        except BaseException:
             bodies.discard(stream_id)
+            raise
         return PushedBody(stream_id, size)
 
     # --- bodies that their caller holds ----------------------------------------------------------
@@ -230,8 +231,9 @@ class Desk:
 
     def _ticketed(self, flow: Flow, body: Pieces, patched: bytes | None, now: Seconds) -> Ticket:
         """Move a body to a ticket. What patching adds is counted, and is not a reason to refuse."""
-        pieces = body.pieces() if patched is None else tuple(cut(patched, self.limits.pull_chunk_max_bytes))
-        ticket = self._tickets.open(pieces, flow, now)
+        if patched is None:
+            return self._tickets.open(body.pieces(), flow, now)
+        ticket = self._tickets.open(tuple(cut(patched, self.limits.pull_chunk_max_bytes)), flow, now)
         self._account.charge(ticket.bytes_left)
         self._account.release(body.size)
         return ticket
@@ -246,6 +248,14 @@ class Desk:
 
     # --- pulling ---------------------------------------------------------------------------------
 
+    def unpulled(self, response_id: ResponseId) -> Ticket:
+        """What waits to be pulled. Raises UnknownId."""
+        return self._tickets.unpulled(response_id)
+
+    def pulled(self, ticket: Ticket) -> None:
+        """The reader took at once what waited, and that was the one pull."""
+        self._tickets.pulled(ticket, self._clock.now())
+
     def claim(self, response_id: ResponseId, wake: Callable[[], None] | None = None) -> Ticket:
         """Begin the one pull. `wake` is called if it is cut from our side while its carrier waits for the reader."""
         return self._tickets.claim(response_id, wake, self._clock.now())
@@ -257,10 +267,6 @@ class Desk:
     def piece_sent(self, ticket: Ticket) -> None:
         """The reader took it."""
         self._tickets.piece_sent(ticket, self._clock.now())
-
-    def all_sent(self, ticket: Ticket) -> None:
-        """The reader took at once what was left, and with that the pull has ended."""
-        self._tickets.all_sent(ticket, self._clock.now())
 
     def end_pull(self, ticket: Ticket) -> None:
         """The pull's stream ended, however it ended."""

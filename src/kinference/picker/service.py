@@ -105,14 +105,14 @@ class PickerMethods:
 
     def pull_body(self, message: bytes | None, call: Call) -> bytes | Left:
         """Hands a body back. A pull that is cut from our side may be waiting for its reader, so it is woken."""
-        response_id = convert.decode(pb.PullBodyRequest, message).response_id
-        ticket = self._desk.claim(ResponseId(response_id), call.cut)
+        response_id = ResponseId(convert.decode(pb.PullBodyRequest, message).response_id)
+        ticket = self._desk.unpulled(response_id)
         if len(ticket.pieces) == 1:
             whole = convert.body_chunk(ticket.pieces[0])
             if call.takes(whole):
-                self._desk.all_sent(ticket)
+                self._desk.pulled(ticket)
                 return whole
-        return self._pull(call, ticket)
+        return self._pull(call, self._desk.claim(response_id, call.cut))
 
     async def _pull(self, call: Call, ticket: Ticket) -> None:
         try:

@@ -146,11 +146,24 @@ class Tickets:
         """The live ticket of this id."""
         return self._live.get(response_id)
 
-    def claim(self, response_id: ResponseId, wake: Callable[[], None] | None, now: Seconds) -> Ticket:
-        """Begin the one pull of a ticket's bytes."""
+    def unpulled(self, response_id: ResponseId) -> Ticket:
+        """The ticket whose bytes wait under this id."""
         ticket = self._live.get(response_id)
         if ticket is None or ticket.state is not UNPULLED:
             raise UnknownId("no body waits under this response_id: never picked, pulled already, expired or released")
+        return ticket
+
+    def pulled(self, ticket: Ticket, now: Seconds) -> None:
+        """All bytes that waited were taken at once: the one pull has begun and ended."""
+        ticket.advance(RELEASE)
+        self._account.release(ticket.bytes_left)
+        ticket.pieces = ()
+        self._waiting.stop(ticket.response_id)
+        self.dispatch(ticket, now)
+
+    def claim(self, response_id: ResponseId, wake: Callable[[], None] | None, now: Seconds) -> Ticket:
+        """Begin the one pull of a ticket's bytes."""
+        ticket = self.unpulled(response_id)
         ticket.advance(PULL)
         ticket.wake = wake
         self._pulls[response_id] = ticket
@@ -172,12 +185,6 @@ class Tickets:
         ticket.pieces = tuple(left)
         self._account.release(len(sent))
         self._stalled.start(ticket.response_id, now)
-
-    def all_sent(self, ticket: Ticket, now: Seconds) -> None:
-        """What was left of a pull that goes on was taken at once, and with that it has ended."""
-        self._account.release(ticket.bytes_left)
-        ticket.pieces = ()
-        self.end_pull(ticket, now)
 
     def end_pull(self, ticket: Ticket, now: Seconds) -> None:
         """The pull is over: complete, which dispatches the ticket, or broken off."""

@@ -111,7 +111,7 @@ def is_grpc(content_type: bytes) -> bool:
 def whole_message(data: bytes, limit: int) -> bytes | None:
     """The message where these bytes are one, all of it, and as it should be; all else is for a Deframer."""
     length = len(data) - PREFIX_BYTES
-    if 0 <= length <= limit and not data[0] and int.from_bytes(data[1:PREFIX_BYTES]) == length:
+    if length <= limit and int.from_bytes(data[:PREFIX_BYTES]) == length:  # the flag in front would make it larger
         return data[PREFIX_BYTES:]
     return None
 

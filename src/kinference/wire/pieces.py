@@ -40,6 +40,9 @@ class Pieces:
 
     def pieces(self) -> tuple[bytes, ...]:
         """The body so far, in order; no piece is empty."""
+        tail = self._tail
+        if self._pieces is None and isinstance(tail, bytes) and 0 < len(tail) <= self._piece_max:  # a body of one chunk
+            return (tail,)
         self._flush()
         return tuple(self._pieces or ())
 

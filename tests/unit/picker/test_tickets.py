@@ -55,22 +55,17 @@ def test_a_pull_hands_over_the_pieces_in_order_and_releases_them_as_they_go() ->
     assert (rack.account.held, rack.tickets.pulls) == (0, 0)
 
 
-def test_a_pull_whose_pieces_are_all_sent_is_complete() -> None:
+def test_a_body_that_is_taken_at_once_is_pulled() -> None:
     rack = Rack()
-    ticket = rack.claim(rack.open(b"ab", b"c"), 1.0)
-    rack.tickets.all_sent(ticket, 2.0)
+    ticket = rack.open(b"ab", b"c")
+    assert rack.tickets.unpulled(ticket.response_id) is ticket
+    rack.tickets.pulled(ticket, 2.0)
     assert (rack.account.held, rack.tickets.pulls) == (0, 0)
     assert ticket.dispatched
     assert rack.tickets.deadline() == 102.0
     assert rack.tickets.next_piece(ticket) is None
-
-
-def test_a_pull_that_outlived_its_ticket_is_all_sent_and_leaves_nothing() -> None:
-    rack = Rack()
-    ticket = rack.claim(rack.open(b"ab"))
-    rack.tickets.close(ticket)
-    rack.tickets.all_sent(ticket, 2.0)
-    assert (rack.account.held, rack.tickets.pulls, rack.tickets.deadline()) == (0, 0, None)
+    with pytest.raises(UnknownId):
+        rack.tickets.unpulled(ticket.response_id)
 
 
 def test_ids_are_not_zero_and_not_shared() -> None:
