@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from kinference.shapes import claude, media, reasoners
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.gemini.thinking import refuses_penalties
-from kinference.shapes.ir import Audio, Effort, FormatKind, Reasoning, Request, Thinking, blocks_of, kinds_of
+from kinference.shapes.ir import Audio, Effort, Reasoning, Request, Thinking, blocks_of, kinds_of
+from kinference.shapes.json_hints import only_hints
 from kinference.shapes.lost import Lost, Untranslatable
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
@@ -81,13 +82,6 @@ def clamp(request: Request, asked: Collection[Concept], fields: Fields, target: 
             request, more = rule(request, fields, target)
             losses += more
     return request, losses
-
-
-def only_hints(request: Request, target: Api) -> bool:
-    """Whether the target has to be told in words that the answer is to be JSON."""
-    if request.format is None or request.format.kind is not FormatKind.JSON_OBJECT:
-        return False
-    return treatment(Concept.JSON_OBJECT, target) is Treatment.CLAMPED
 
 
 def _temperature(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
@@ -226,8 +220,8 @@ def _images(request: Request, fields: Fields, target: Api) -> tuple[Request, lis
 
 
 def _json(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
-    hinted = only_hints(request, target)
-    return request, [Lost("clamped", name_of(Concept.JSON_OBJECT, fields), "hint")] if hinted else []
+    is_hinted = only_hints(request, target)
+    return request, [Lost("clamped", name_of(Concept.JSON_OBJECT, fields), "hint")] if is_hinted else []
 
 
 def _effort(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:

@@ -31,6 +31,8 @@ def mended(schema: Json, *, is_whole: bool) -> Json:
     kept = _mended(schema, is_whole)
     if is_whole and "properties" not in kept and kept.get("type") == "object":
         kept = {**kept, "properties": {}}
+    if is_whole and "properties" in kept and "type" not in kept:
+        kept = {**kept, "type": "object"}
     return kept
 
 

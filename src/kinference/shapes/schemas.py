@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from kinference.shapes.concepts import Concept, Fields, name_of
 from kinference.shapes.drafts import mended
 from kinference.shapes.ir import Format, Json, Request, Tool
+from kinference.shapes.json_hints import only_hints
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import Lost, Untranslatable, safe
 from kinference.shapes.strict import NAMED, STRICT_FORMATS, is_format, is_strict
+from kinference.shapes.tooling import safe_id
 from kinference.structs import Frozen
 from kinference.vocabulary import Api
 
@@ -95,7 +97,12 @@ def fit_schemas(request: Request, fields: Fields, target: Api) -> tuple[Request,
             request = replace(request, tools=tools)
     form = request.format
     if form is not None and form.schema is not None:
-        request = replace(request, format=_fit_format(form, fields, target, losses))
+        form = replace(form, name=safe_id(form.name), schema=mended(form.schema, is_whole=target in _OPENAI_APIS))
+        request = replace(request, format=form)
+        if only_hints(request, target):
+            losses.append(Lost("clamped", name_of(Concept.JSON_SCHEMA, fields), "hint"))
+        else:
+            request = replace(request, format=_fit_format(form, fields, target, losses))
     return request, losses
 
 
@@ -125,15 +132,14 @@ def _fit_tool(tool: Tool, fields: Fields, target: Api, losses: list[Lost]) -> To
 
 def _fit_format(form: Format, fields: Fields, target: Api, losses: list[Lost]) -> Format:
     assert form.schema is not None, "asked for where there is one"
-    schema = mended(form.schema, is_whole=target in _OPENAI_APIS)
     if target in _OPENAI_APIS:
         if not form.strict:
-            return replace(form, schema=schema)
-        if (strict := _strictly(schema)) is not None:
+            return form
+        if (strict := _strictly(form.schema)) is not None:
             return replace(form, schema=strict)
         losses += _losses(Concept.JSON_SCHEMA, fields, _NOT_HELD)
-        return replace(form, schema=schema, strict=False)
-    schema, told = within(schema, _GEMINIS if target is Api.GEMINI else _CLAUDES)
+        return replace(form, strict=False)
+    schema, told = within(form.schema, _GEMINIS if target is Api.GEMINI else _CLAUDES)
     losses += _losses(Concept.JSON_SCHEMA, fields, told)
     return replace(form, schema=schema)
 

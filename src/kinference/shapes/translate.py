@@ -20,10 +20,10 @@ from kinference.shapes import (
 )
 from kinference.shapes.alternate import check_speakers
 from kinference.shapes.call_ids import distinct
-from kinference.shapes.clamps import only_hints
 from kinference.shapes.concepts import Concept, Treatment, as_named, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
-from kinference.shapes.ir import Request, Text
+from kinference.shapes.ir import Request
+from kinference.shapes.json_hints import hinted, only_hints
 from kinference.shapes.json_text import dumps, loads, loads_mended, object_of
 from kinference.shapes.loss import fit
 from kinference.shapes.lost import Lost, Untranslatable, header
@@ -53,7 +53,6 @@ _WRAPPING: Final = frozenset(api for api in DESTINATIONS if treatment(Concept.FR
 """Those whose tools are functions only."""
 _SILENT: Final = Loss.SILENT
 """Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
-JSON_HINT: Final = "Answer with one JSON object and nothing else: no text around it and no code fence."
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -158,8 +157,7 @@ def plan(body: bytes, way: Way) -> Plan:
     if is_mended:
         losses = (*losses, Lost("replaced", "lone surrogates"))
     is_hinted = only_hints(request, shape)
-    if is_hinted:
-        request = replace(request, system=(*request.system, Text(JSON_HINT)))
+    request = hinted(request, shape)
     request, tooling = fit_tools(request, wraps=is_plain or shape in _WRAPPING)
     back = Return(
         way.client,
