@@ -137,6 +137,9 @@ def _content(content: object, where: str) -> tuple[Block, ...]:
         return (Text(content),) if content else ()
     blocks: list[Block] = []
     for at, value in enumerate(list_of(content, f"{where}.content")):
+        if type(value) is dict and (plain := _plain(value)) is not None:
+            blocks.append(plain)
+            continue
         place = f"{where}.content[{at}]"
         given = object_of(value, place)
         block = _block(given, place)
@@ -145,6 +148,21 @@ def _content(content: object, where: str) -> tuple[Block, ...]:
         if given.get("type") == "document":
             blocks += _beside(given, place)
     return tuple(blocks)
+
+
+def _plain(block: Json) -> Block | None:
+    """A block as most are, of a text, of a call or of its result in words; None of any other."""
+    kind, said = block.get("type"), block.get("content")
+    if kind == "text":
+        text = block.get("text")
+        return Text(text, mark_of(block)) if type(text) is str and text else None
+    if kind == "tool_use":
+        call, name, given = block.get("id"), block.get("name"), block.get("input")
+        if type(call) is str and type(name) is str and type(given) is dict:
+            return ToolCall(call, name, dumps(given).decode(), cache=mark_of(block))
+    elif kind == "tool_result" and type(said) is str and type(call := block.get("tool_use_id")) is str:
+        return ToolResult(call, (Text(said),) if said else (), bool(block.get("is_error")), mark_of(block))
+    return None
 
 
 def _beside(document: Json, where: str) -> Iterator[Text | Image]:

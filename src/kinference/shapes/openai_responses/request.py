@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Final
 
 from kinference.shapes import mcp, mcp_calls, media
 from kinference.shapes.code_execution import RESPONSES_TOOL, is_responses_tool
@@ -26,6 +27,7 @@ from kinference.shapes.ir import (
     ToolCall,
     ToolResult,
     Turn,
+    blocks_of,
 )
 from kinference.shapes.json_text import bool_of, count_of, dumps, list_of, number_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
@@ -49,6 +51,7 @@ from kinference.vocabulary import Api
 
 _ROLES = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM, "developer": SYSTEM}
 
+_SEARCHES: Final = (f"{SEARCH}_call", f"{SEARCH}_output")
 _NO_TURNS = ("additional_tools", mcp_calls.RESPONSES_LISTING)
 """Items that say what there is to call, and nothing else."""
 
@@ -131,14 +134,14 @@ def _turns(value: object) -> Iterator[Turn]:
 
 def _is_providers_search(item: Json) -> bool:
     """Whether this is of a search for tools that the provider made itself: all of them are offered."""
-    return item.get("type") in (f"{SEARCH}_call", f"{SEARCH}_output") and item.get("execution") == "server"
+    return item.get("type") in _SEARCHES and item.get("execution") == "server"
 
 
 def _joined(turns: Iterable[Turn]) -> Iterator[Turn]:
     """What the assistant said, thought and called in one go is one turn."""
     for role, group in groupby(turns, key=lambda turn: turn.role):
         if role is ASSISTANT:
-            yield Turn(role, tuple(block for turn in group for block in turn.blocks))
+            yield Turn(role, tuple(blocks_of(group)))
         else:
             yield from group
 
