@@ -2,7 +2,6 @@
 tools against: 2020-12. Anthropic and OpenAI refuse the whole request for one schema that is none.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from kinference.shapes.ir import Json
@@ -17,6 +16,8 @@ _SINGLE: Final = frozenset(
         *("not", "if", "then", "else"),
     ]
 )
+_HOLDING: Final = _NAMED | _LISTED | _SINGLE
+"""Keywords that hold schemas."""
 _VALUES: Final = frozenset(["const", "default", "example"])
 """Keywords that may well be null."""
 _OLD: Final = frozenset(["items", "exclusiveMinimum", "exclusiveMaximum"])
@@ -43,8 +44,14 @@ def _mended(schema: Json, is_whole: bool) -> Json:
         return schema
     changed: Json = {}  # None: to go
     for key, value in schema.items():
-        if (new := _value(key, value, is_whole)) is not value or (value is None and key not in _VALUES):
-            changed[key] = new
+        if value is None:
+            if key not in _VALUES:
+                changed[key] = None
+        elif key in _HOLDING:
+            if (new := _value(key, value, is_whole)) is not value:
+                changed[key] = new
+        elif key == "enum" and type(value) is list and not value:
+            changed[key] = None
     if not _OLD.isdisjoint(schema):
         changed |= _modern(schema, is_whole)
     if is_whole and is_array and not isinstance(changed.get("items", schema.get("items")), dict | bool):
@@ -57,8 +64,8 @@ def _mended(schema: Json, is_whole: bool) -> Json:
 
 
 def _value(key: str, value: Any, is_whole: bool) -> Any:  # noqa: ANN401 - of a keyword
-    """A keyword's value with the schemas in it mended, the very same where there is nothing to mend; None where it is
-    no value of this keyword.
+    """What a keyword holds with the schemas in it mended, the very same where there is nothing to mend; None where it
+    is no value of this keyword.
     """
     if type(value) is dict:
         if key in _SINGLE:
@@ -70,7 +77,7 @@ def _value(key: str, value: Any, is_whole: bool) -> Any:  # noqa: ANN401 - of a 
         if key in _LISTED:
             listed = [_inner(each, is_whole) for each in value]
             return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
-        return None if key in _NAMED or (key == "enum" and not value) else value
+        return None if key in _NAMED else value
     return None if key in _NAMED or key in _LISTED else value
 
 
@@ -95,13 +102,12 @@ def _modern(schema: Json, is_whole: bool) -> Json:
 def _required(schema: Json) -> list[str] | None:
     """The members that have to be there, each once, also those that say so themselves; None for none of them."""
     given = schema.get("required")
-    named = dict.fromkeys(name for name in given if isinstance(name, str)) if isinstance(given, list) else {}
+    named = dict.fromkeys([name for name in given if isinstance(name, str)]) if isinstance(given, list) else {}
     named |= dict.fromkeys(_that_say_so(schema.get("properties")))
     return list(named) if named or isinstance(given, list) else None
 
 
-def _that_say_so(properties: object) -> Iterator[str]:
-    if isinstance(properties, dict):
-        for name, each in properties.items():
-            if isinstance(each, dict) and each.get("required") is True:
-                yield name
+def _that_say_so(properties: object) -> list[str]:
+    if not isinstance(properties, dict):
+        return []
+    return [name for name, each in properties.items() if isinstance(each, dict) and each.get("required") is True]
