@@ -119,8 +119,11 @@ def _in_order(turn: Turn) -> list[str] | None:
     words after calls or results after words.
     """
     blocks = turn.blocks
-    if len(blocks) == 1 and type(text := blocks[0]) is Text:  # as most are
-        return None if not text.text or text.text.isspace() else []
+    if len(blocks) == 1:  # as most have
+        only = blocks[0]
+        if type(only) is Text:
+            return None if not only.text or only.text.isspace() else []
+        return [only.id] if type(only) is ToolCall or type(only) is ToolResult else []
     ids: list[str] = []
     is_leading = True
     for block in blocks:
