@@ -1,6 +1,8 @@
 """What a request asks for, brought into the range of its destination's API and model, each thing by its own rule."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -15,10 +17,17 @@ from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
 
 OPENAI_STOPS: Final = 4
+OPENAI_ID_MAX: Final = 40
+"""Characters of a call's id in Chat, where it is OpenAI's."""
+RESPONSES_TOKENS_MIN: Final = 16
+TOPS_MAX: Final = 20
+GEMINI_ANSWERS: Final = 8
 OPENAI_AUDIO: Final = ("wav", "mp3")
 GEMINI_STOPS: Final = 5
 
 _SEED_END: Final = 2**31
+_BELOW_TWO: Final = 1.99
+_REACHES_SOMEBODY: Final = re.compile(r"@|^\+\d[\d ()./-]{5,}$")
 
 CLAUDE_APIS: Final = (Api.ANTHROPIC_MESSAGES, Api.BEDROCK_CONVERSE)
 OPENAI_APIS: Final = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES)
@@ -98,6 +107,8 @@ def _temperature(request: Request, fields: Fields, target: Api) -> tuple[Request
 
 def _cap(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     cap = claude.refuses_more(request.model, request.max_tokens or 0) if target in CLAUDE_APIS else None
+    if target is Api.OPENAI_RESPONSES and 0 < (request.max_tokens or 0) < RESPONSES_TOKENS_MIN:
+        cap = RESPONSES_TOKENS_MIN
     if cap is None:
         return request, []
     lost = Lost("clamped", name_of(Concept.MAX_TOKENS, fields), f"{request.max_tokens}->{cap}")
@@ -107,7 +118,8 @@ def _cap(request: Request, fields: Fields, target: Api) -> tuple[Request, list[L
 def _stop(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     """None empty, for Anthropic none of white space, and no more than its limit."""
     kept = tuple(one for one in request.stop if one and (target is not Api.ANTHROPIC_MESSAGES or one.strip()))
-    kept = kept[: {Api.OPENAI_CHAT: OPENAI_STOPS, Api.GEMINI: GEMINI_STOPS}.get(target, len(kept))]
+    if not request.is_extended_chat:
+        kept = kept[: {Api.OPENAI_CHAT: OPENAI_STOPS, Api.GEMINI: GEMINI_STOPS}.get(target, len(kept))]
     if len(kept) == len(request.stop) or treatment(Concept.STOP, target) is Treatment.DROPPED:
         return request, []
     lost = Lost("clamped", name_of(Concept.STOP, fields), f"{len(request.stop)}->{len(kept)}")
@@ -123,6 +135,40 @@ def _seed(request: Request, fields: Fields, target: Api) -> tuple[Request, list[
     return replace(request, sampling=replace(request.sampling, seed=seed % _SEED_END)), [lost]
 
 
+def _penalties(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """Google's end before 2."""
+    sampling = request.sampling
+    if target is not Api.GEMINI or not any(
+        _is_two(one) for one in (sampling.frequency_penalty, sampling.presence_penalty)
+    ):
+        return request, []
+    frequency, presence = (
+        _BELOW_TWO if _is_two(one) else one for one in (sampling.frequency_penalty, sampling.presence_penalty)
+    )
+    lost = Lost("clamped", name_of(Concept.PENALTIES, fields), f"2->{_BELOW_TWO}")
+    return replace(request, sampling=replace(sampling, frequency_penalty=frequency, presence_penalty=presence)), [lost]
+
+
+def _is_two(penalty: int | Decimal | None) -> bool:
+    return penalty is not None and penalty == 2  # noqa: PLR2004 - the most that others take
+
+
+def _answers(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    if target is Api.GEMINI and request.answers > GEMINI_ANSWERS:
+        raise Untranslatable(
+            f"{name_of(Concept.SEVERAL_ANSWERS, fields)}: this destination gives {GEMINI_ANSWERS} at most"
+        )
+    return request, []
+
+
+def _tops(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:  # noqa: ARG001 - as every rule
+    """Engines may be set up to tell of more of the likeliest tokens than others ever do."""
+    if request.is_extended_chat or (request.logprobs or 0) <= TOPS_MAX:
+        return request, []
+    lost = Lost("clamped", name_of(Concept.LOGPROBS, fields), f"{request.logprobs}->{TOPS_MAX}")
+    return replace(request, logprobs=TOPS_MAX), [lost]
+
+
 def _tier(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     """Claude's APIs have other tiers than OpenAI's: what is to be sooner is so where there is room for it."""
     tiers = _TIERS.get(target)
@@ -134,8 +180,8 @@ def _tier(request: Request, fields: Fields, target: Api) -> tuple[Request, list[
 
 
 def _user(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
-    """Anthropic takes no address for a user's id."""
-    if target is not Api.ANTHROPIC_MESSAGES or "@" not in request.end_user:
+    """Anthropic takes no address and no telephone number for a user's id."""
+    if target is not Api.ANTHROPIC_MESSAGES or not _REACHES_SOMEBODY.search(request.end_user):
         return request, []
     return replace(request, end_user=""), [Lost("dropped", name_of(Concept.END_USER, fields))]
 
@@ -268,6 +314,9 @@ _RULES: Final[tuple[tuple[Concept | None, _Rule], ...]] = (
     (None, _cap),
     (Concept.STOP, _stop),
     (Concept.SEED, _seed),
+    (Concept.PENALTIES, _penalties),
+    (Concept.SEVERAL_ANSWERS, _answers),
+    (Concept.LOGPROBS, _tops),
     (Concept.SERVICE_TIER, _tier),
     (Concept.END_USER, _user),
     (Concept.FREE_FORM_TOOLS, _grammar),

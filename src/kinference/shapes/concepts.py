@@ -105,13 +105,13 @@ TARGETS: Final = (
 
 _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     # concept: chat, responses, messages, gemini, converse
-    Concept.MAX_TOKENS: (_KEPT, _KEPT, _KEPT, _KEPT, _KEPT),
+    Concept.MAX_TOKENS: (_KEPT, _CLAMPED, _CLAMPED, _KEPT, _CLAMPED),
     Concept.TEMPERATURE: (_KEPT, _KEPT, _CLAMPED, _KEPT, _CLAMPED),
     Concept.TOP_P: (_KEPT, _KEPT, _KEPT, _KEPT, _KEPT),
     Concept.TOP_K: (_CLAMPED, _DROPPED, _KEPT, _KEPT, _KEPT),
     Concept.MIN_P: (_CLAMPED, _DROPPED, _DROPPED, _DROPPED, _DROPPED),
     Concept.SEED: (_KEPT, _DROPPED, _DROPPED, _KEPT, _DROPPED),
-    Concept.PENALTIES: (_KEPT, _DROPPED, _DROPPED, _KEPT, _DROPPED),
+    Concept.PENALTIES: (_KEPT, _DROPPED, _DROPPED, _CLAMPED, _DROPPED),
     Concept.REPETITION_PENALTY: (_CLAMPED, _DROPPED, _DROPPED, _DROPPED, _DROPPED),
     Concept.STOP: (_CLAMPED, _DROPPED, _CLAMPED, _CLAMPED, _KEPT),
     Concept.TOOLS: (_KEPT, _KEPT, _KEPT, _KEPT, _KEPT),
@@ -132,7 +132,7 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     Concept.JSON_SCHEMA: (_CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED),
     Concept.THINKING: (_CLAMPED, _CLAMPED, _MAPPED, _MAPPED, _MAPPED),
     Concept.VERBOSITY: (_KEPT, _KEPT, _DROPPED, _DROPPED, _DROPPED),
-    Concept.END_USER: (_KEPT, _KEPT, _KEPT, _IGNORED, _IGNORED),
+    Concept.END_USER: (_KEPT, _KEPT, _CLAMPED, _IGNORED, _IGNORED),
     Concept.SERVICE_TIER: (_KEPT, _KEPT, _CLAMPED, _DROPPED, _CLAMPED),
     Concept.CACHE_KEY: (_KEPT, _KEPT, _IGNORED, _IGNORED, _IGNORED),
     Concept.CACHE_MARKS: (_IGNORED, _IGNORED, _KEPT, _IGNORED, _KEPT),
@@ -154,7 +154,7 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     Concept.LATE_SYSTEM: (_KEPT, _KEPT, _MAPPED, _MAPPED, _MAPPED),
     Concept.EMBEDDINGS: (_REFUSED, _REFUSED, _REFUSED, _KEPT, _KEPT),
     Concept.SEVERAL_ANSWERS: (_KEPT, _REFUSED, _REFUSED, _KEPT, _REFUSED),
-    Concept.LOGPROBS: (_KEPT, _KEPT, _REFUSED, _KEPT, _REFUSED),
+    Concept.LOGPROBS: (_CLAMPED, _CLAMPED, _REFUSED, _CLAMPED, _REFUSED),
     Concept.LOGIT_BIAS: (_KEPT, _REFUSED, _REFUSED, _REFUSED, _REFUSED),
     Concept.PREFILL: (_CLAMPED, _CLAMPED, _KEPT, _REFUSED, _KEPT),
 }

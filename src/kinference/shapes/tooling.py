@@ -39,8 +39,10 @@ class Tooling(Frozen, frozen=True):
     """The kinds of tools, by the client's name, whose calls are of a kind of their own to the client."""
 
 
-def fit_tools(request: Request, *, wraps: bool) -> tuple[Request, Tooling]:
-    """The request with names that every API takes, free-form tools as functions where `wraps`, and how to go back."""
+def fit_tools(request: Request, *, wraps: bool, id_max: int = NAME_MAX) -> tuple[Request, Tooling]:
+    """The request with names that every API takes and ids no longer than `id_max`, free-form tools as functions where
+    `wraps`, and how to go back.
+    """
     names = _safe_names(request)
     free_form = frozenset(tool.name for tool in request.tools if tool.is_free_form) if wraps else frozenset()
     tooling = Tooling(
@@ -49,14 +51,15 @@ def fit_tools(request: Request, *, wraps: bool) -> tuple[Request, Tooling]:
         {tool.name: tool.namespace for tool in request.tools if tool.namespace},
         {tool.name: tool.form for tool in request.tools if tool.form},
     )
-    if not names and not free_form and not _has_bad_ids(request):
+    if not names and not free_form and not _has_bad_ids(request, id_max):
         return request, tooling
     choice = request.tool_choice
     if choice is not None:
         choice = replace(choice, names=tuple(names.get(name, name) for name in choice.names))
     tools = tuple(_tool(tool, names, tool.name in free_form) for tool in request.tools)
     turns = tuple(
-        replace(turn, blocks=tuple(_block(block, names, wraps) for block in turn.blocks)) for turn in request.turns
+        replace(turn, blocks=tuple(_block(block, names, wraps, id_max) for block in turn.blocks))
+        for turn in request.turns
     )
     return replace(request, tools=tools, tool_choice=choice, turns=turns), tooling
 
@@ -66,13 +69,13 @@ def whole_name(namespace: str, name: str) -> str:
     return f"{namespace}{name}" if not namespace or namespace.endswith("__") else f"{namespace}__{name}"
 
 
-def safe_id(name: str) -> str:
-    """An id within every API's alphabet and length; one that is so already stays as it is."""
+def safe_id(name: str, longest: int = NAME_MAX) -> str:
+    """An id within every API's alphabet and this length; one that is so already stays as it is."""
     plain = _BAD.sub("_", name)
-    if plain == name and len(name) <= NAME_MAX:
+    if plain == name and len(name) <= longest:
         return name
     digest = blake2b(name.encode("utf-8", "replace"), digest_size=_DIGEST_CHARS // 2).hexdigest()
-    return f"{plain[: NAME_MAX - _DIGEST_CHARS - 1]}_{digest}"
+    return f"{plain[: longest - _DIGEST_CHARS - 1]}_{digest}"
 
 
 def _safe_names(request: Request) -> dict[str, str]:
@@ -80,7 +83,7 @@ def _safe_names(request: Request) -> dict[str, str]:
         return {}
     called = [block.name for block in blocks_of(request.turns) if type(block) is ToolCall]
     names = dict.fromkeys((*(tool.name for tool in request.tools), *called))
-    if _are_safe(names) and _BAD_BEGINNING.search("".join([name[:1] for name in names])) is None:
+    if _are_safe(names, NAME_MAX) and _BAD_BEGINNING.search("".join([name[:1] for name in names])) is None:
         return {}
     return {name: safe for name in names if (safe := _safe_name(name)) != name}
 
@@ -90,16 +93,17 @@ def _safe_name(name: str) -> str:
     return safe_id(f".{name}" if _BAD_BEGINNING.match(name) else name)
 
 
-def _has_bad_ids(request: Request) -> bool:
+def _has_bad_ids(request: Request, id_max: int) -> bool:
     if kinds_of(request.turns).isdisjoint((ToolCall, ToolResult)):
         return False
     blocks = blocks_of(request.turns)
-    return not _are_safe([block.id for block in blocks if type(block) is ToolCall or type(block) is ToolResult])
+    ids = [block.id for block in blocks if type(block) is ToolCall or type(block) is ToolResult]
+    return not _are_safe(ids, id_max)
 
 
-def _are_safe(names: Collection[str]) -> bool:
-    """Whether each is within every API's alphabet and length."""
-    return _BAD.search("".join(names)) is None and max(map(len, names), default=0) <= NAME_MAX
+def _are_safe(names: Collection[str], longest: int) -> bool:
+    """Whether each is within every API's alphabet and this length."""
+    return _BAD.search("".join(names)) is None and max(map(len, names), default=0) <= longest
 
 
 def _tool(tool: Tool, names: Mapping[str, str], wraps: bool) -> Tool:
@@ -112,15 +116,15 @@ def _tool(tool: Tool, names: Mapping[str, str], wraps: bool) -> Tool:
     return replace(tool, is_free_form=False, schema=INPUT, grammar=None)
 
 
-def _block(block: Block, names: Mapping[str, str], wraps: bool) -> Block:
+def _block(block: Block, names: Mapping[str, str], wraps: bool, id_max: int) -> Block:
     match block:
         case ToolCall():
-            block = replace(block, id=safe_id(block.id), name=names.get(block.name, block.name))
+            block = replace(block, id=safe_id(block.id, id_max), name=names.get(block.name, block.name))
             if not wraps or not block.is_free_form:
                 return block
             return replace(block, arguments=dumps({"input": block.arguments}).decode(), is_free_form=False)
         case ToolResult():
-            return replace(block, id=safe_id(block.id))
+            return replace(block, id=safe_id(block.id, id_max))
         case _:
             return block
 

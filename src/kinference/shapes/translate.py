@@ -20,6 +20,7 @@ from kinference.shapes import (
 )
 from kinference.shapes.alternate import check_speakers
 from kinference.shapes.call_ids import distinct
+from kinference.shapes.clamps import OPENAI_ID_MAX
 from kinference.shapes.concepts import Concept, Treatment, as_named, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
 from kinference.shapes.ir import Request
@@ -29,7 +30,7 @@ from kinference.shapes.loss import fit
 from kinference.shapes.lost import Lost, Untranslatable, header
 from kinference.shapes.paths import EMBED_PATHS
 from kinference.shapes.reasoners import is_openais
-from kinference.shapes.tooling import Tooling, fit_tools
+from kinference.shapes.tooling import NAME_MAX, Tooling, fit_tools
 from kinference.vocabulary import Api, Loss, Need
 
 CLIENTS: Final[Mapping[Api, Client]] = {
@@ -158,7 +159,8 @@ def plan(body: bytes, way: Way) -> Plan:
         losses = (*losses, Lost("replaced", "lone surrogates"))
     is_hinted = only_hints(request, shape)
     request = hinted(request, shape)
-    request, tooling = fit_tools(request, wraps=is_plain or shape in _WRAPPING)
+    id_max = OPENAI_ID_MAX if shape is Api.OPENAI_CHAT and not (is_plain or is_extended) else NAME_MAX
+    request, tooling = fit_tools(request, wraps=is_plain or shape in _WRAPPING, id_max=id_max)
     back = Return(
         way.client,
         shape,

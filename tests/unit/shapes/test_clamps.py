@@ -5,6 +5,7 @@ import pytest
 
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
+from kinference.shapes.translate import Way, translated
 from kinference.vocabulary import Api, Loss
 from tests.unit.shapes.conversions import (
     CHAT,
@@ -44,6 +45,44 @@ def test_f5_json_is_asked_for_in_words_and_told() -> None:
 def test_stops_within_the_limits() -> None:
     assert chat_to_messages(stop=["a", " ", ""])["stop_sequences"] == ["a"]
     assert messages_to_chat(stop_sequences=list("abcde"))["stop"] == list("abcd")
+    body = json.dumps({"model": "m", "max_tokens": 9, "messages": HI, "stop_sequences": list("abcde")}).encode()
+    assert json.loads(translated(body, Way(MESSAGES, CHAT, "m", extends_chat=True))[0])["stop"] == list("abcde")
+
+
+@pytest.mark.parametrize(("asked", "got", "lost"), [(1, 16, "clamped=max_tokens:1->16"), (16, 16, "")])
+def test_responses_is_asked_for_as_many_tokens_as_it_takes(asked: int, got: int, lost: str) -> None:
+    body = {"model": "m", "max_tokens": asked, "messages": HI}
+    assert sent(body, MESSAGES, RESPONSES)["max_output_tokens"] == got
+    assert warnings(body, MESSAGES, RESPONSES) == lost
+    assert sent(body, MESSAGES, CHAT)["max_tokens"] == asked
+
+
+def test_google_takes_no_penalty_of_two() -> None:
+    body = CHAT_BODY | {"frequency_penalty": 2, "presence_penalty": 1}
+    config = sent(body, CHAT, GEMINI)["generationConfig"]
+    assert (config["frequencyPenalty"], config["presencePenalty"]) == (1.99, 1)
+    assert warnings(body, CHAT, GEMINI) == "clamped=frequency_penalty:2->1.99"
+    assert warnings(CHAT_BODY | {"presence_penalty": 1.5}, CHAT, GEMINI) == ""
+
+
+def test_google_gives_eight_answers_at_most() -> None:
+    assert sent(CHAT_BODY | {"n": 8}, CHAT, GEMINI)["generationConfig"]["candidateCount"] == 8
+    with pytest.raises(Untranslatable, match="n: this destination gives 8"):
+        planned(CHAT_BODY | {"n": 9}, CHAT, GEMINI)
+
+
+@pytest.mark.parametrize("destination", [RESPONSES, GEMINI])
+def test_nobody_but_engines_tells_of_more_than_twenty_likely_tokens(destination: Api) -> None:
+    body = CHAT_BODY | {"max_tokens": 99, "logprobs": True, "top_logprobs": 30}
+    assert warnings(body, CHAT, destination) == "clamped=logprobs:30->20"
+    made = sent(body, CHAT, destination)
+    assert made.get("top_logprobs", made.get("generationConfig", {}).get("logprobs")) == 20
+    assert warnings(body | {"top_logprobs": 20}, CHAT, destination) == ""
+
+
+def test_googles_numbers_are_whole_where_others_ask_for_that() -> None:
+    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "generationConfig": {"topK": 40.0}}
+    assert '"top_k": 40,' in json.dumps(sent(body, GEMINI, MESSAGES))
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-7", "m"])
@@ -187,6 +226,10 @@ def test_e16_an_address_for_a_users_id_is_left_out_and_told() -> None:
     assert "metadata" not in sent(body, CHAT, MESSAGES)
     assert warnings(body, CHAT, MESSAGES) == "dropped=user"
     assert warnings(body | {"user": "u1"}, CHAT, MESSAGES) == ""
+    assert warnings(body | {"user": "+49 (30) 123-456"}, CHAT, MESSAGES) == "dropped=user"
+    for name, got in (("u" * 256, "u" * 256), ("1234567", "1234567")):
+        assert sent(body | {"user": name}, CHAT, MESSAGES)["metadata"] == {"user_id": got}
+    assert len(sent(body | {"user": "u" * 257}, CHAT, MESSAGES)["metadata"]["user_id"]) == 64
 
 
 @pytest.mark.parametrize("destination", [CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE])
@@ -199,7 +242,7 @@ def test_what_changes_nothing_is_no_loss_and_not_said_where_it_is_refused(destin
         "temperature": 1,
         "verbosity": "medium",
     }
-    body = {"model": "m", "messages": HI, "max_tokens": 9, **neutral}
+    body = {"model": "m", "messages": HI, "max_tokens": 99, **neutral}
     assert warnings(body, CHAT, destination, "claude-sonnet-4-5") == ""
     assert "-1" not in json.dumps(sent(body, CHAT, destination))
     assert "min_p" in warnings({**body, "min_p": 0.1}, CHAT, destination)

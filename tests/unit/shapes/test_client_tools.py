@@ -28,7 +28,7 @@ CALL = {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"command"
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a.txt"}
 BODY = {
     "model": "m",
-    "max_tokens": 9,
+    "max_tokens": 99,
     "tools": TOOLS,
     "messages": [*HI, {"role": "assistant", "content": [CALL]}, {"role": "user", "content": [RESULT]}],
 }

@@ -101,7 +101,12 @@ def test_e10_thoughts_that_led_to_nothing_go_back_to_nobody() -> None:
 
 def test_e2_a_mended_conversation_is_told_and_strictly_refused() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    body = {**CHAT_BODY, "tools": [TOOL], "messages": [*HI, {"role": "assistant", "tool_calls": [call]}, *HI]}
+    body = {
+        **CHAT_BODY,
+        "max_tokens": 99,
+        "tools": [TOOL],
+        "messages": [*HI, {"role": "assistant", "tool_calls": [call]}, *HI],
+    }
     assert warnings(body, CHAT, MESSAGES) == warnings(body, CHAT, RESPONSES) == "mended=messages:c1"
     assert [item["type"] for item in sent(body, CHAT, RESPONSES)["input"]] == [
         "message",
@@ -127,7 +132,7 @@ def test_newer_claudes_begin_their_answers_themselves(destination: Api) -> None:
 
 
 def test_a_beginning_of_the_answer_that_is_not_continued_is_told() -> None:
-    body = {"model": "m", "max_tokens": 9, "messages": [*HI, {"role": "assistant", "content": "a"}]}
+    body = {"model": "m", "max_tokens": 99, "messages": [*HI, {"role": "assistant", "content": "a"}]}
     for destination in (CHAT, RESPONSES):
         assert warnings(body, MESSAGES, destination) == "clamped=beginning of the answer:not continued"
     assert warnings(body, MESSAGES, CONVERSE) == ""

@@ -33,7 +33,7 @@ TOOL = {
     "allowed_tools": ["find"],
     "require_approval": "never",
 }
-OF_MESSAGES = {"model": "m", "max_tokens": 9, "messages": HI, "mcp_servers": [SERVER], "tools": [TOOLSET | SOME]}
+OF_MESSAGES = {"model": "m", "max_tokens": 99, "messages": HI, "mcp_servers": [SERVER], "tools": [TOOLSET | SOME]}
 OF_RESPONSES = {"model": "m", "input": "hi", "tools": [TOOL]}
 
 

@@ -226,7 +226,7 @@ def test_halves_find_each_other_and_none_is_lost() -> None:
 
 def test_a_conversation_with_calls_goes_on_elsewhere() -> None:
     said = [LISTING, CALLED, CAME, {"type": "text", "text": "so"}]
-    body = {"model": "m", "max_tokens": 9, "messages": [*HI, {"role": "assistant", "content": said}, *HI]}
+    body = {"model": "m", "max_tokens": 99, "messages": [*HI, {"role": "assistant", "content": said}, *HI]}
     asking = body | {"mcp_servers": [SERVER], "tools": [TOOLSET]}
     assert sent(asking, MESSAGES, RESPONSES)["input"][1] == CALL
     assert warnings(asking, MESSAGES, RESPONSES) == ""

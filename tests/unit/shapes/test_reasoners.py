@@ -30,7 +30,7 @@ def test_a_name_tells_whether_a_model_reasons(model: str, it_does: bool) -> None
 
 @pytest.mark.parametrize("destination", [CHAT, RESPONSES])
 def test_what_they_refuse_is_left_out_and_told_once(destination: Any) -> None:
-    body = {"model": "m", "max_tokens": 9, "messages": HI, "temperature": 0.5, "top_p": 0.9, "stop_sequences": ["a"]}
+    body = {"model": "m", "max_tokens": 99, "messages": HI, "temperature": 0.5, "top_p": 0.9, "stop_sequences": ["a"]}
     got = sent(body, MESSAGES, destination, "gpt-5")
     assert not got.keys() & {"temperature", "top_p", "stop"}
     lost = warnings(body, MESSAGES, destination, "gpt-5")
@@ -81,7 +81,7 @@ def test_other_makers_models_are_not_openais(model: str) -> None:
 
 
 def test_the_cap_has_its_older_name_where_not_every_server_knows_the_newer() -> None:
-    body = {"model": "m", "max_tokens": 9, "messages": HI}
+    body = {"model": "m", "max_tokens": 99, "messages": HI}
     for destination, model, name in (
         (CHAT, "gpt-5", "max_completion_tokens"),
         (CHAT, "mistral-large", "max_tokens"),
@@ -89,7 +89,7 @@ def test_the_cap_has_its_older_name_where_not_every_server_knows_the_newer() -> 
         (Api.AZURE_OPENAI, "my-deployment", "max_completion_tokens"),
     ):
         got = sent(body, MESSAGES, destination, model)
-        assert (got[name], {"max_tokens", "max_completion_tokens"} & got.keys()) == (9, {name})
+        assert (got[name], {"max_tokens", "max_completion_tokens"} & got.keys()) == (99, {name})
 
 
 @pytest.mark.parametrize(

@@ -22,13 +22,13 @@ EXACT = {
 def asking(schema: Any, strict: bool | None = None) -> Any:
     """A chat that wants its answer by a schema."""
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema, "strict": strict}}
-    return {"model": "m", "max_tokens": 9, "messages": HI, "response_format": form}
+    return {"model": "m", "max_tokens": 99, "messages": HI, "response_format": form}
 
 
 def offering(schema: Any, strict: bool | None = None) -> Any:
     """A chat with one tool."""
     function = {"name": "f", "parameters": schema} | ({} if strict is None else {"strict": strict})
-    return {"model": "m", "max_tokens": 9, "messages": HI, "tools": [{"type": "function", "function": function}]}
+    return {"model": "m", "max_tokens": 99, "messages": HI, "tools": [{"type": "function", "function": function}]}
 
 
 def closed(schema: Any) -> Any:
@@ -145,7 +145,7 @@ def test_f7_bedrock_gets_closed_objects() -> None:
 def test_f7_an_answer_that_has_to_hold_is_strict_at_openai_where_it_can_be(destination: Api) -> None:
     def asked(schema: Any) -> tuple[Any, str]:
         form = {"format": {"type": "json_schema", "schema": schema}}
-        body = {"model": "m", "max_tokens": 9, "messages": HI, "output_config": form}
+        body = {"model": "m", "max_tokens": 99, "messages": HI, "output_config": form}
         made = sent(body, MESSAGES, destination)
         found = made["text"]["format"] if destination is RESPONSES else made["response_format"]["json_schema"]
         return found, warnings(body, MESSAGES, destination)

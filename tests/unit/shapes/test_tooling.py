@@ -115,3 +115,17 @@ def test_a_free_form_tool_may_be_in_a_namespace() -> None:
 def test_a_call_for_more_tools_is_known_as_one() -> None:
     restorer = ToolRestorer(fit_tools(Request(tools=(Tool("tool_search", form="tool_search"),)), wraps=True)[1])
     assert restorer.call(ToolCall("c", "tool_search", "{}")) == ToolCall("c", "tool_search", "{}", form="tool_search")
+
+
+def test_an_id_is_no_longer_than_it_may_be_and_its_result_has_the_same() -> None:
+    long = "chatcmpl-tool-" + "0" * 32
+    turns = (
+        Turn(Role.ASSISTANT, (ToolCall(long, "f", "{}"),)),
+        Turn(Role.USER, (ToolResult(long),)),
+    )
+    fitted, _ = fit_tools(Request(turns=turns), wraps=True, id_max=40)
+    (call,), (result,) = (turn.blocks for turn in fitted.turns)
+    assert isinstance(call, ToolCall)
+    assert isinstance(result, ToolResult)
+    assert (len(call.id), call.id) == (40, result.id)
+    assert fit_tools(Request(turns=turns), wraps=True)[0].turns == turns

@@ -7,7 +7,7 @@ from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import SseReader
 from kinference.shapes.translate import Way, emit, plan, reaches, reader_of, translates, unasked
 from kinference.vocabulary import Api, Loss, Need
-from tests.unit.shapes.conversions import CHAT, COMPLETIONS, GEMINI, HI, MESSAGES, RESPONSES, planned
+from tests.unit.shapes.conversions import CHAT, COMPLETIONS, GEMINI, HI, MESSAGES, RESPONSES, planned, sent
 
 
 def test_needs_that_no_translation_carries_close_every_way() -> None:
@@ -74,3 +74,14 @@ def test_what_a_client_asked_for_is_repeated_in_the_form_it_wants() -> None:
     told = unasked(b'{"n":1,"temperature":0.5,"stream":true}', Way(RESPONSES, RESPONSES, "m"), wants_usage=True)
     assert told is not None
     assert told.back.echo == {"temperature": Decimal("0.5")}
+
+
+@pytest.mark.parametrize(("model", "longest"), [("gpt-5", 40), ("llama", 46)])
+def test_ids_of_calls_are_short_where_the_model_is_openais(model: str, longest: int) -> None:
+    long = "chatcmpl-tool-" + "0" * 32
+    call = {"type": "tool_use", "id": long, "name": "f", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": long, "content": "r"}
+    turns = [*HI, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    made = sent({"model": "m", "max_tokens": 9, "messages": turns}, MESSAGES, CHAT, model)["messages"]
+    assert len(made[1]["tool_calls"][0]["id"]) == longest
+    assert made[1]["tool_calls"][0]["id"] == made[2]["tool_call_id"]

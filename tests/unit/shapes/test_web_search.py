@@ -40,7 +40,7 @@ ASKING: dict[Api, Any] = {
     RESPONSES: {"model": "m", "input": "hi", "tools": [{"type": "web_search_preview", "user_location": LOCATION}]},
     MESSAGES: {
         "model": "m",
-        "max_tokens": 9,
+        "max_tokens": 99,
         "messages": HI,
         "tools": [{"type": "web_search_20260209", "name": "web_search", "user_location": LOCATION}],
     },
@@ -139,7 +139,7 @@ SEARCHING: list[Any] = [
 
 @pytest.mark.parametrize("destination", [CHAT, RESPONSES, GEMINI, CONVERSE])
 def test_earlier_searches_are_told_in_words(destination: Api) -> None:
-    body = {"model": "m", "max_tokens": 9, "messages": [*HI, {"role": "assistant", "content": SEARCHING}, *HI]}
+    body = {"model": "m", "max_tokens": 99, "messages": [*HI, {"role": "assistant", "content": SEARCHING}, *HI]}
     assert warnings(body, MESSAGES, destination) == ""
     made = json.dumps(sent(body, MESSAGES, destination))
     assert made.index("[searched the web for: q]") < made.index("[found]\\nA https://a.example") < made.index("so")

@@ -34,12 +34,14 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import object_text
 from kinference.shapes.lost import Untranslatable
+from kinference.shapes.openai_chat.emit import short
 from kinference.shapes.web_search import to_messages
 
 NO_PARAMETERS: Final[Json] = {"type": "object", "properties": {}}
 """The schema of a tool without one, which every API but OpenAI's asks for."""
 _NO_TOOL: Final[Json] = {"name": "noop", "input_schema": NO_PARAMETERS}
 """Stands in where the history has calls and the request no tools, which is refused otherwise."""
+USER_MAX: Final = 256
 _TTLS: Final = ("5m", "1h")
 _MODES: Final = {ToolMode.AUTO: "auto", ToolMode.NONE: "none", ToolMode.REQUIRED: "any"}
 
@@ -53,7 +55,7 @@ def emit_request(request: Request) -> Json:
     body |= mcp.to_messages(request.mcp)
     body |= _thinking(request)
     if request.end_user:
-        body["metadata"] = {"user_id": request.end_user}
+        body["metadata"] = {"user_id": short(request.end_user, USER_MAX)}
     if request.service_tier:
         body["service_tier"] = "auto" if request.service_tier == "auto" else "standard_only"
     if request.is_streaming:

@@ -81,6 +81,7 @@ def _sampling(config: Json) -> Sampling:
     temperature, top_p, top_k, seed, frequency, presence = (
         number_of(config.get(name), f"generationConfig.{name}") for name in names
     )
+    top_k = None if top_k is None else int(top_k)  # which Google's own client writes as 40.0
     return Sampling(temperature, top_p, top_k, None, seed, frequency, presence)
 
 

@@ -29,7 +29,8 @@ from kinference.shapes.ir import (
 from kinference.shapes.seals import geminis_signatures, is_gemini
 from kinference.shapes.web_search import to_chat
 
-ID_MAX = 64
+KEY_MAX = 64
+USER_MAX = 128
 _SAMPLING = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty")
 _EXTENDED = ("top_k", "min_p", "repetition_penalty")
 
@@ -81,16 +82,17 @@ def sampling(numbers: Sampling, names: Iterable[str]) -> Json:
 def identity(request: Request) -> Json:
     """Who asks, and at what price, in OpenAI's words."""
     tier = "default" if request.service_tier.startswith("standard") else request.service_tier
-    own = {"safety_identifier": _short(request.end_user), "prompt_cache_key": _short(request.cache_key)}
+    own = {
+        "safety_identifier": short(request.end_user, USER_MAX),
+        "prompt_cache_key": short(request.cache_key, KEY_MAX),
+    }
     given = ({} if request.is_plain_chat else own) | {"service_tier": tier}
     return {name: value for name, value in given.items() if value}
 
 
-def _short(name: str) -> str:
+def short(name: str, longest: int) -> str:
     """An id within the length that is taken: a longer one by its digest, the same for the same."""
-    return (
-        name if len(name) <= ID_MAX else blake2b(name.encode("utf-8", "replace"), digest_size=ID_MAX // 2).hexdigest()
-    )
+    return name if len(name) <= longest else blake2b(name.encode("utf-8", "replace"), digest_size=32).hexdigest()
 
 
 # --- tools ------------------------------------------------------------------------------------------

@@ -130,9 +130,9 @@ def test_an_id_beyond_the_length_that_is_taken_goes_by_its_digest() -> None:
         body = {"model": "m", "max_tokens": 9, "messages": HI, "metadata": {"user_id": name}}
         return sent(body, MESSAGES, CHAT, "gpt-5")["safety_identifier"]
 
-    assert identity("u" * 64) == "u" * 64
-    assert len(identity("u" * 65)) == 64
-    assert identity("u" * 65) == identity("u" * 65) != identity("u" * 66)
+    assert identity("u" * 128) == "u" * 128
+    assert len(identity("u" * 129)) == 64
+    assert identity("u" * 129) == identity("u" * 129) != identity("u" * 130)
 
 
 def test_servers_of_others_models_are_told_the_user_in_the_older_way_and_nothing_of_openais_own() -> None:

@@ -32,7 +32,7 @@ def test_a_chat_becomes_items() -> None:
         {"role": "assistant", "content": "a", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": "r"},
     ]
-    body = {"model": "m", "messages": turns, "tools": [TOOL], "max_tokens": 9, "stream": True}
+    body = {"model": "m", "messages": turns, "tools": [TOOL], "max_tokens": 99, "stream": True}
     assert sent(body, CHAT, RESPONSES) == {
         "model": "m",
         "instructions": "s",
@@ -45,7 +45,7 @@ def test_a_chat_becomes_items() -> None:
                 "strict": False,
             }
         ],
-        "max_output_tokens": 9,
+        "max_output_tokens": 99,
         "store": False,
         "stream": True,
         "input": [
