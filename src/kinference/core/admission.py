@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
 from math import ceil, inf
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -41,6 +42,7 @@ OVERDUE_MAX = 64
 PASSING = frozenset({Verdict.NOT_READY.cause, Verdict.DRAINING.cause})
 """Why nobody can serve a request for the moment: it may be over before its wait is."""
 
+_DEFERRABLE: Final = QosClass.DEFERRABLE  # Python 3.11 finds a member by a hook each time
 Key = tuple[ObjectRef, ...]
 
 
@@ -231,9 +233,9 @@ class Admission:
         case, load = weighing.case, weighing.case.loads[place]
         if not self._rules.enabled:
             return True
-        if load.believed == 0 and not load.foreign_requests:
+        if not case.beside[place]:
             return True
-        is_last = is_doubtful or weighing.request.qos is QosClass.DEFERRABLE
+        is_last = is_doubtful or weighing.request.qos is _DEFERRABLE
         within_ms = 0.0 if is_last else self._rules.start_within_ms
         return has_room(load, case.rates[place], within_ms, now) and place in case.fitting
 

@@ -37,8 +37,9 @@ class Cheapest:
         rates = case.rates[best]
         width = self.band * case.slopes[best] * case.uncached[best]
         limit = least + (rates.error_ms if rates.error_ms < width else width)
-        near = [place for place, total in enumerate(totals) if total <= limit]
-        return near[0] if len(near) == 1 else weighted(near, case, rng)
+        if sorted(totals)[1] > limit:
+            return best
+        return weighted([place for place, total in enumerate(totals) if total <= limit], case, rng)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,10 @@ never told of in all that time are written off: they load nobody, and their late
 that told of nothing at all while a request of ours was served there is not believed, until it tells of something.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
+from typing import cast
 
 from kinference.core.fleet import Observation
 from kinference.ids import Milliseconds, ReservationId, Seconds
@@ -109,7 +111,9 @@ class Load:
         went into prompts.
         """
         left = ahead_tokens - self.done_ms(ms_per_token, now) / ms_per_token
-        return (left if left > 0.0 else 0.0) + self.hung_ms(ms_per_token, now) / ms_per_token
+        if left < 0.0:
+            left = 0.0
+        return left if now - self.begun_at <= SILENCE_S else left + self.hung_ms(ms_per_token, now) / ms_per_token
 
     def done_ms(self, ms_per_token: float, now: Seconds) -> Milliseconds:
         """How much of our prompts must be computed by now, though nobody has reported it yet: as much of the first as
@@ -228,7 +232,7 @@ class Ledger:
     """All reservations of this router. What was given back once is unknown from then on."""
 
     def __init__(self) -> None:
-        self._ids = count(1)  # 0 means "none"
+        self._ids = cast("Iterator[ReservationId]", count(1))  # 0 means "none"
         self._live: dict[ReservationId, Reservation] = {}
 
     def __len__(self) -> int:
@@ -236,7 +240,7 @@ class Ledger:
 
     def reserve(self, load: Load, prefill_tokens: int, decode_tokens: int, now: Seconds) -> ReservationId:
         """Count a request in flight from this instant: what is to be computed for it, and what it will answer."""
-        number = ReservationId(next(self._ids))
+        number = next(self._ids)
         if not load.prompts:
             load.begun_at, load.first_prompt = now, prefill_tokens
         load.prompts[number] = prefill_tokens

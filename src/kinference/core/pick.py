@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from random import Random
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -46,6 +47,8 @@ UNUSABLE = {
 }
 
 
+_OK: Final = Outcome.OK  # Python 3.11 finds a member by a hook each time
+_DEGRADED: Final = Outcome.DEGRADED
 SEED_BITS = 53
 """Of the draws of a recorded decision: a number that every reader of JSON keeps."""
 BEYOND_HASHING = "the prompt is longer than the prefix index looks at; what is cached beyond that is unknown"
@@ -185,7 +188,7 @@ class Router:
             doubt = doubt or group.doubtful
         tokens, expected_ms = traits.prompt_tokens(request.prompt_bytes), rates.at(computed)
         return Decision(
-            Outcome.DEGRADED if doubt else Outcome.OK,
+            _DEGRADED if doubt else _OK,
             f"expect {expected_ms:.0f} ms, {case.hits[chosen]} of {tokens} tokens cached"
             + (f"; {doubt}" if doubt else ""),
             group.choices[chosen],

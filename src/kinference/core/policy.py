@@ -83,6 +83,7 @@ class Rulebook:
 
     def __init__(self, rules: RoutingRules) -> None:
         self.unmatched = rules.unmatched_tenant
+        self._allows_unmatched = rules.unmatched_tenant is UnmatchedTenant.ALLOW
         self._exact: dict[str, ModelRule] = {}
         globs: list[ModelRule] = []
         for rule in rules.models:
@@ -117,13 +118,13 @@ class Rulebook:
         """True when the rules let a tenant use a model, whatever else they ask of it."""
         rule = self.tenant_rule(tenant)
         if rule is None:
-            return self.unmatched is UnmatchedTenant.ALLOW
+            return self._allows_unmatched
         return rule.models is None or _matches(model, rule.models)
 
     def refusal(self, request: Request, rule: TenantRule | None) -> str:
         """Why this tenant may not ask for this, "" when it may."""
         if rule is None:
-            if self.unmatched is UnmatchedTenant.ALLOW:
+            if self._allows_unmatched:
                 return ""
             tenant = shown(request.tenant)
             return f"policy: no tenant rule matches tenant {tenant}; add one, or set unmatched_tenant to allow"

@@ -188,7 +188,7 @@ class Rates:
 
     def at(self, tokens: float) -> Milliseconds:
         """The time for this many tokens."""
-        return self.base_ms + self.ms_per_token * tokens
+        return self.base_ms + self.factor * self.typical.line.ms_per_token * tokens
 
     def learn(self, tokens: float, ttft_ms: Milliseconds, *, is_measured: bool = False) -> None:
         """One answer's first token came after `ttft_ms`, with `tokens` computed for it or ahead of it.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import add
 from random import Random
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -14,6 +14,7 @@ from kinference.core.decision import Weighed
 from kinference.ids import Milliseconds
 from kinference.vocabulary import QosClass
 
+_INTERACTIVE: Final = QosClass.INTERACTIVE  # Python 3.11 finds a member by a hook each time
 Column: TypeAlias = tuple[str, Sequence[Milliseconds]]
 """A term by its name, and its milliseconds for each candidate."""
 
@@ -60,19 +61,19 @@ class Draw(msgspec.Struct, frozen=True, gc=False):
 def weigh(case: Case, draw: Draw) -> Weighed:
     """Every term for every candidate, the sums, and the choice."""
     scoring = draw.scoring
-    terms = scoring.terms if draw.qos is QosClass.INTERACTIVE else scoring.batch_terms
+    terms = scoring.terms if draw.qos is _INTERACTIVE else scoring.batch_terms
     named: list[Column] = [(term.name, term.column(case)) for term in terms]
     named += draw.extra
-    totals = _summed([column for _, column in named if column], len(case.destinations))
+    totals = _summed(named, len(case.destinations))
     chosen = scoring.chooser.choose(case, totals, draw.rng)
     return Weighed(draw.policy, case.names, named, totals, case.hits, chosen, scoring.in_milliseconds)
 
 
-def _summed(columns: Sequence[Sequence[Milliseconds]], places: int) -> list[Milliseconds]:
+def _summed(named: Sequence[Column], places: int) -> list[Milliseconds]:
     """Added up place by place, without a list for each step."""
-    if not columns:
-        return [0.0] * places
-    totals: Iterable[Milliseconds] = columns[0]
-    for column in columns[1:]:
-        totals = map(add, totals, column)
-    return list(totals)
+    totals: Iterable[Milliseconds] = ()
+    is_any = False
+    for _, column in named:
+        if column:
+            totals, is_any = map(add, totals, column) if is_any else column, True
+    return list(totals) if is_any else [0.0] * places

@@ -33,7 +33,8 @@ def collect(loads: Sequence[Load], rates: Sequence[Rates], changes: int, now: Se
     left: list[Milliseconds] = []
     hung: dict[int, Milliseconds] = {}
     least_room = UNLIMITED
-    for load, one in zip(loads, rates, strict=True):
+    for place, load in enumerate(loads):
+        one = rates[place]
         typical, factor = one.typical, one.factor
         line = typical.line
         base = factor * line.base_ms
@@ -55,7 +56,7 @@ def collect(loads: Sequence[Load], rates: Sequence[Rates], changes: int, now: Se
             if left_ms < 0.0:
                 left_ms = 0.0
             if now - load.begun_at > SILENCE_S and (hung_ms := load.hung_ms(slope, now)):
-                hung[len(left)] = hung_ms
+                hung[place] = hung_ms
         left.append(left_ms)
         ahead.append(prompt_tokens_ahead)
         beside.append(requests)

@@ -10,7 +10,6 @@ and keep those behind it, `match` overlooks the gap or stops there.
 """
 
 from array import array
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -256,7 +255,14 @@ def _known(blocks: Sequence[int], held: Container[int]) -> int:
     """How many leading blocks are held."""
     if not blocks or blocks[0] not in held:
         return 0
-    return bisect_left(blocks, 1, 1, key=lambda block: block not in held)
+    low, high = 1, len(blocks)
+    while low < high:
+        middle = (low + high) // 2
+        if blocks[middle] in held:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def _record(depths: dict[int, int], slots: int, depth: int) -> None:
