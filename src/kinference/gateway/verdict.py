@@ -1,5 +1,6 @@
 """What an answer that is not a success means: whose fault it is, and what the client gets to see of it."""
 
+import re
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -29,6 +30,17 @@ _NOT_OFFERED = frozenset({501, 505})
 520 to 530 of a CDN before a provider are."""
 _HTTP_BELOW = 600
 _ACCOUNT_MARKS = (b"credit balance", b"insufficient_quota", b"billing_error", b"exceeded your current quota")
+_NUMBER = re.compile(rb"\d+(?:\.\d+)?")
+_RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
+"""Google's way to say that a quota is one by the minute, in the words that others have for one that is spent."""
+_TOO_LONG_MARKS = (
+    *("maximum context length", "context window", "context limit", "prompt is too long"),
+    *("input token count", "input is too long", "too many input tokens", "exceeds the available context"),
+)
+"""What each API says of a prompt that is too long."""
+_TOO_LONG_STATUSES = frozenset({400, 413, 422})
+TOO_LONG_WORDS: Final = "prompt is too long"
+"""By which agents know that they have to shorten it: those of OpenAI's API go by the code."""
 _RETOLD_STATUS = {424: 502, 529: 503}
 MESSAGE_MAX = 2048
 _NO_PATH = ("", "not found", "file not found")
@@ -104,8 +116,8 @@ def _decode(body: bytes) -> bytes:
 
 def blame(answer: ErrorAnswer, leg: Leg) -> Blame:
     """Whose fault it is."""
-    is_account = answer.status == 402 or any(mark in answer.body for mark in _ACCOUNT_MARKS)  # noqa: PLR2004 - HTTP
-    if leg.is_provider and is_account:
+    is_spent = any(mark in answer.body for mark in _ACCOUNT_MARKS) and _RETRY_DELAY.search(answer.body) is None
+    if leg.is_provider and (is_spent or answer.status == 402):  # noqa: PLR2004 - HTTP
         return Blame.ACCOUNT
     if answer.status in (401, 403):  # no credential of the client's ever got there
         return Blame.CREDENTIAL
@@ -138,7 +150,15 @@ def retold(answer: ErrorAnswer) -> Refusal:
     """A destination's error for a client of another API, in whose words it will be written."""
     status = _RETOLD_STATUS.get(answer.status, answer.status)
     message = _message(answer.body) or f"the destination answered {answer.status}"
+    if status in _TOO_LONG_STATUSES and _is_too_long(message, answer.body):
+        words = message if TOO_LONG_WORDS in message.lower() else f"{TOO_LONG_WORDS}: {message}"
+        return Refusal(errors.TOO_LONG, words[:MESSAGE_MAX])
     return Refusal(errors.of_status(status), message[:MESSAGE_MAX], _retry_after(answer))
+
+
+def _is_too_long(message: str, body: bytes) -> bool:
+    told = message.lower()
+    return b'"context_length_exceeded"' in body or any(mark in told for mark in _TOO_LONG_MARKS)
 
 
 def _message(body: bytes) -> str:
@@ -154,8 +174,13 @@ def _message(body: bytes) -> str:
 
 
 def _retry_after(answer: ErrorAnswer) -> Seconds | None:
-    told = header(answer.headers, b"retry-after") or b""
-    return min(float(told), RETRY_AFTER_MAX) if told.isdigit() else None
+    """How long a destination asks to be left alone, wherever it says so: Google does in the body."""
+    fields = ((b"retry-after-ms", 0.001), (b"retry-after", 1.0))
+    for name, unit in fields:
+        if _NUMBER.fullmatch(told := header(answer.headers, name) or b""):
+            return min(float(told) * unit, RETRY_AFTER_MAX)
+    delay = _RETRY_DELAY.search(answer.body)
+    return min(float(delay[1]), RETRY_AFTER_MAX) if delay is not None else None
 
 
 def told_to_client(answer: ErrorAnswer, fault: Blame) -> ErrorAnswer | Refusal:

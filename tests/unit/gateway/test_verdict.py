@@ -1,5 +1,6 @@
 import asyncio
 import gzip
+import json
 import zlib
 from collections.abc import AsyncIterator
 
@@ -140,6 +141,51 @@ def test_h1_a_retry_after_survives_a_body_that_does_not() -> None:
     told = verdict.told_to_client(answered(429, b"slow down", ((b"retry-after", b"7"),)), Blame.DESTINATION)
     assert isinstance(told, Refusal)
     assert told.retry_after == 7
+
+
+PACED = (
+    b'{"error":{"code":429,"message":"You exceeded your current quota, please check your plan","status":"RESOURCE_EXHAUSTED"'
+    b',"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "fields", "seconds"),
+    [
+        (b"{}", ((b"retry-after", b"1.5"),), b"2"),
+        (b"{}", ((b"retry-after-ms", b"2500"), (b"retry-after", b"9")), b"3"),
+        (PACED, (), b"35"),
+        (b"{}", ((b"retry-after", b"soon"),), b"1"),
+    ],
+)
+def test_h1_a_destination_is_left_alone_for_as_long_as_it_says_wherever_it_says_so(
+    body: bytes, fields: Headers, seconds: bytes
+) -> None:
+    told = verdict.retold(answered(429, body, fields))
+    assert errors.headers(told) == ((b"retry-after", seconds),)
+
+
+def test_h5_a_quota_by_the_minute_is_none_that_is_spent() -> None:
+    assert verdict.blame(answered(429, PACED), CLOUD) is Blame.DESTINATION
+    spent = b'{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}'
+    assert verdict.blame(answered(429, spent), CLOUD) is Blame.ACCOUNT
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("prompt is too long: 9 tokens > 8 maximum", "prompt is too long: 9 tokens > 8 maximum"),
+        ("Input is too long for requested model.", "prompt is too long: Input is too long for requested model."),
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_in_the_words_and_by_the_code_that_agents_know(
+    message: str, told: str
+) -> None:
+    refusal = verdict.retold(answered(400, json.dumps({"message": message}).encode()))
+    assert (refusal.fault, refusal.message) == (errors.TOO_LONG, told)
+    assert verdict.retold(answered(500, json.dumps({"message": message}).encode())).fault is not errors.TOO_LONG
+    coded = b'{"error":{"message":"too many","code":"context_length_exceeded"}}'
+    assert verdict.retold(answered(400, coded)).fault is errors.TOO_LONG
 
 
 @pytest.mark.parametrize("forever", [b"99999999999", b"9" * 5000])

@@ -144,7 +144,12 @@ def gemini_events(said: Said, model: str) -> Iterator[bytes]:
     yield event(_gemini(said, model, [], _GEMINI_ENDS[said.ending]), end="\r\n\r\n")
 
 
-def gemini_error(status: int, message: str) -> Any:
+def gemini_error(status: int, message: str, retry_after: str = "") -> Any:
+    """Google says in the body when to come back, in the words that others have for a quota that is spent."""
+    if retry_after:
+        told = f"You exceeded your current quota, please check your plan and billing details. {message}"
+        info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{retry_after}s"}
+        return {"error": {"code": status, "message": told, "status": "RESOURCE_EXHAUSTED", "details": [info]}}
     names = {429: "RESOURCE_EXHAUSTED", 400: "INVALID_ARGUMENT", 503: "UNAVAILABLE"}
     return {"error": {"code": status, "message": message, "status": names.get(status, "INTERNAL")}}
 

@@ -108,9 +108,7 @@ class Providers:
         speech, reply = SPEECHES[shape], self.reply
         model = str(body.get("model", "theirs"))
         if isinstance(reply, Failed):
-            extra = f"retry-after: {reply.retry_after}\r\n" if reply.retry_after else ""
-            told = json.dumps(speech.error(reply.status, reply.message)).encode()
-            return json_answer(told, f"{reply.status} Failed", extra)
+            return _failed(shape, reply)
         said = reply.said if isinstance(reply, Broken) else reply
         if not is_streaming:
             assert isinstance(reply, Said), "only a stream can break"
@@ -123,6 +121,15 @@ class Providers:
         if reply.message:
             events.append(speech.broken(reply.message))
         return head + http_chunk(b"".join(events)) + LAST_CHUNK
+
+
+def _failed(shape: Api, reply: Failed) -> bytes:
+    if shape is Api.GEMINI:
+        told, extra = others.gemini_error(reply.status, reply.message, reply.retry_after), ""
+    else:
+        told = SPEECHES[shape].error(reply.status, reply.message)
+        extra = f"retry-after: {reply.retry_after}\r\n" if reply.retry_after else ""
+    return json_answer(json.dumps(told).encode(), f"{reply.status} Failed", extra)
 
 
 def _events(api: Api, speech: Speech, said: Said, model: str) -> Iterator[bytes]:

