@@ -313,6 +313,8 @@ class Format(msgspec.Struct, frozen=True):
     schema: Json | None = None
     strict: bool | None = None
     description: str = ""
+    is_choice: bool = False
+    """The client wants the one word in the object, and not the object."""
 
 
 class Sampling(msgspec.Struct, frozen=True):

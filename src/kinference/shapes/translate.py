@@ -84,6 +84,8 @@ class Return(msgspec.Struct, frozen=True):
     tells: bool
     """The client is told of what is lost."""
     echo: Mapping[str, Any]
+    is_choice: bool = False
+    """The answer is an object of which the client wants the one word in it."""
 
 
 class WayBack(msgspec.Struct, frozen=True):
@@ -171,6 +173,7 @@ def plan(body: bytes, way: Way) -> Plan:
         is_hinted,
         way.loss is not _SILENT,
         {name: fields[name] for name in client.echoed if name in fields},
+        request.format is not None and request.format.is_choice,
     )
     return Plan(request, () if way.loss is _SILENT else losses, back)
 

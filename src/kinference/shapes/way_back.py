@@ -26,6 +26,7 @@ from kinference.shapes.answers import (
     ToolBegun,
     cited,
 )
+from kinference.shapes.choices import Chooser, chosen
 from kinference.shapes.dialects import Reader, StreamParser
 from kinference.shapes.failures import failure_of
 from kinference.shapes.gather import gathered
@@ -100,8 +101,8 @@ def _restored(back: Return, answer: Answer) -> Answer:
     restorer = ToolRestorer(back.tooling)
 
     def restored(one: Answer) -> Answer:
-        blocks = tuple(_unfenced(restorer.call(block), back) for block in one.blocks)
-        return replace(one, blocks=blocks, citations=() if back.is_bare_json else one.citations)
+        blocks = tuple(_bare(restorer.call(block), back) for block in one.blocks)
+        return replace(one, blocks=blocks, citations=() if back.is_bare_json or back.is_choice else one.citations)
 
     others = tuple(map(restored, answer.others))
     return replace(restored(answer), model=answer.model or back.model, others=others)
@@ -151,7 +152,9 @@ def pieces_of(answer: Answer) -> Iterator[Piece]:
     yield Finished(answer.finish, answer.stop_sequence)
 
 
-def _unfenced(block: Block, back: Return) -> Block:
+def _bare(block: Block, back: Return) -> Block:
+    if back.is_choice and isinstance(block, Text):
+        return Text(chosen(block.text))
     if back.is_bare_json and isinstance(block, Text) and (fenced := _FENCE.fullmatch(block.text)):
         return Text(fenced[1])
     return block
@@ -164,6 +167,7 @@ class StreamTranslation:
         self._model = back.model
         self._parser = DESTINATIONS[back.destination].stream()
         self._restorer = ToolRestorer(back.tooling)
+        self._chooser = Chooser() if back.is_choice else None
         self._emitter = CLIENTS[back.client].stream(frame)
         self._shown = SHOWN[back.client]
         self._lost: set[Lost] | None = set() if back.tells else None
@@ -180,7 +184,7 @@ class StreamTranslation:
         """What one event is to the client."""
         if self.is_ended:
             return b""
-        if self._is_started and (text := self._parser.text_of(event)):
+        if self._is_started and self._chooser is None and (text := self._parser.text_of(event)):
             self.content_pieces += 1
             return self._emitter.text(text)
         written = self._write(self._parser.feed(event))
@@ -213,7 +217,8 @@ class StreamTranslation:
         return b"" if self.is_ended else self._emitter.keep_alive()
 
     def _write(self, pieces: Iterable[Piece]) -> bytes:
-        return b"".join(map(self._piece, self._restorer.pieces(pieces)))
+        restored = self._restorer.pieces(pieces)
+        return b"".join(map(self._piece, restored if self._chooser is None else self._chooser.pieces(restored)))
 
     def _piece(self, piece: Piece) -> bytes:
         if isinstance(piece, Failed):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from kinference.shapes.choices import choice_of
 from kinference.shapes.extras import extras
 from kinference.shapes.gemini.fields import FIELDS, camel
 from kinference.shapes.ir import Effort, Format, FormatKind, Json, Thinking, Tool, ToolChoice, ToolMode, WebSearch
@@ -123,6 +124,8 @@ def thinking_of(value: object) -> Thinking | None:
 def format_of(config: Json) -> Format | None:
     """The answer's format; None where it is free. Raises BadBody."""
     schema = config.get("responseJsonSchema") or lowered(config.get("responseSchema"))
+    if config.get("responseMimeType") == "text/x.enum":
+        return choice_of(object_of(schema or {}, "generationConfig.responseSchema"), "generationConfig.responseSchema")
     if schema:
         schema = object_of(schema, "generationConfig.responseSchema")
         return Format(FormatKind.JSON_SCHEMA, schema=schema, strict=True)  # it has no other way
