@@ -34,6 +34,8 @@ SILENCE_S: Seconds = SILENCE_MS / 1e3
 UNHEARD_MS_MAX = 2_000.0
 """Where nobody has ever reported, what is expected is a guess, and nobody is made to wait for one longer than this."""
 HEADWAY_MAX = 64.0
+LAG_MS_MAX = 1_000.0
+"""The report of a first token that takes longer was kept back by its caller, and tells nothing of the way."""
 LATELY = 0.8
 """Of what was expected and what happened so much is kept with each first token: about the last five count."""
 DOUBT_MS = 50.0
@@ -76,6 +78,8 @@ class Load:
     headway: float = 1.0
     """So many times as much may be ahead of a prompt as is believed to be computed in time: first tokens have come
     sooner than that by far."""
+    lag_ms: Milliseconds = 0.0
+    """What the way there takes and that of the report back: for so long nobody knows that an engine has ended."""
     _took_ms: Milliseconds = 0.0
     _expected_ms: Milliseconds = 0.0
 
@@ -176,6 +180,11 @@ class Load:
         headway = 0.5 * (self._expected_ms + DOUBT_MS) / (self._took_ms + DOUBT_MS)
         self.headway = 1.0 if headway < 1.0 else headway if headway < HEADWAY_MAX else HEADWAY_MAX
 
+    def note_lag(self, lag_ms: Milliseconds) -> None:
+        """So much of the time from a decision to the report of its first token was not in what was reported."""
+        if lag_ms <= LAG_MS_MAX:
+            self.lag_ms = LATELY * self.lag_ms + (1.0 - LATELY) * max(lag_ms, 0.0)
+
     def observe(self, seen: Observation, typical_tokens: float) -> None:
         """Take the scrape for what our own ledger does not explain, so that the larger of the two counts."""
         self.is_told, self.waiting, self.kv_usage_ratio = True, seen.waiting, seen.kv_usage_ratio or 0.0
@@ -226,6 +235,8 @@ class Reservation(EntityLeaf):
     """In the load. What was written off is no more."""
     idle_scrapes: int = 0
     """Of the engine's, when its present stage began."""
+    made_at: Seconds = 0.0
+    """When it was decided."""
 
 
 class Ledger:
@@ -244,7 +255,9 @@ class Ledger:
         if not load.prompts:
             load.begun_at, load.first_prompt = now, prefill_tokens
         load.prompts[number] = prefill_tokens
-        self._live[number] = Reservation(load, prefill_tokens, decode_tokens, idle_scrapes=load.idle_scrapes)
+        self._live[number] = Reservation(
+            load, prefill_tokens, decode_tokens, idle_scrapes=load.idle_scrapes, made_at=now
+        )
         load.newest = number
         load.requests += 1
         load.prefilling += 1
@@ -263,6 +276,11 @@ class Ledger:
         if reservation.is_counted:
             _computed(reservation, number, now)
         return True
+
+    def told(self, number: ReservationId, ttft_ms: Milliseconds, now: Seconds) -> None:
+        """Its first token came so long after it was sent, and is told of now."""
+        reservation = self._live[number]
+        reservation.load.note_lag((now - reservation.made_at) * 1e3 - ttft_ms)
 
     def served(self, number: ReservationId) -> None:
         """A caller has had something good of it: since its stage began it was there, whatever the engine told."""

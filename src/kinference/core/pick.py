@@ -215,6 +215,7 @@ class Router:
             return
         flight.learn_first(ttft_ms, upstream_status, now)
         if flight.served:
+            self._ledger.told(reservation, ttft_ms, now)
             self._ledger.served(reservation)
         elif is_failure(upstream_status):
             self._take_back(flight)

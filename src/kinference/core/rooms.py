@@ -48,7 +48,7 @@ def find_rooms(places: Mapping[str, Place], within_ms: Milliseconds, changes: in
         usable.add(name)
         load = destination.load
         left_ms = ready_ms(load, rates, now)
-        if left_ms <= within_ms * load.headway or (within_ms and _is_untried(load, rates)):
+        if left_ms <= _within(load, within_ms) or (within_ms and _is_untried(load, rates)):
             free[name] = place
         elif not free:
             is_steady = is_steady and not load.foreign_tokens
@@ -70,7 +70,14 @@ def rooms_later(before: Rooms, within_ms: Milliseconds, now: Seconds) -> Rooms |
 
 def has_room(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) -> bool:
     """Whether it can begin with one more prompt within so much time."""
-    return (within_ms > 0.0 and _is_untried(load, rates)) or ready_ms(load, rates, now) <= within_ms * load.headway
+    return (within_ms > 0.0 and _is_untried(load, rates)) or ready_ms(load, rates, now) <= _within(load, within_ms)
+
+
+def _within(load: Load, within_ms: Milliseconds) -> Milliseconds:
+    """How much may be ahead of a prompt that can begin soon. What an engine computes while it is on its way there, and
+    what it has computed since nobody was told of it, is ahead of nobody: to hold back for that, too, lets it rest.
+    """
+    return within_ms * load.headway + load.lag_ms if within_ms else 0.0
 
 
 def ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
@@ -100,7 +107,7 @@ def _is_untried(load: Load, rates: Rates) -> bool:
 
 def _room_in_ms(load: Load, rates: Rates, left_ms: Milliseconds, within_ms: Milliseconds, now: Seconds) -> Milliseconds:
     """How long until it could begin with one more prompt within so much time, `left_ms` being too long yet."""
-    within_ms *= load.headway
+    within_ms = _within(load, within_ms)
     if load.foreign_tokens:
         return max(0.0, left_ms - within_ms)
     slope = rates.ms_per_token

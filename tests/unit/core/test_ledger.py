@@ -7,6 +7,7 @@ from kinference.core.ledger import (
     FROZEN_AFTER_S,
     HEADWAY_MAX,
     IDLE_SCRAPES,
+    LAG_MS_MAX,
     LOST_AFTER_S,
     UNLIMITED,
     Ledger,
@@ -356,3 +357,23 @@ def test_headway_is_bounded_and_waits_of_a_few_milliseconds_give_none() -> None:
         short.note_first(0.0, 10.0)
     assert quick.headway == HEADWAY_MAX
     assert short.headway == 1.0
+
+
+def test_the_way_there_and_back_is_what_a_report_came_later_than_it_says() -> None:
+    ledger, load = Ledger(), Load()
+    for number in range(40):
+        at = 10.0 * number
+        reservation = ledger.reserve(load, 100, 10, at)
+        ledger.first_token(reservation, at + 0.7)
+        ledger.told(reservation, 300.0, at + 0.7)
+    assert load.lag_ms == pytest.approx(400.0, rel=0.01)
+
+
+def test_a_report_that_was_kept_back_or_tells_of_more_time_than_there_was_makes_the_way_no_longer() -> None:
+    load = Load()
+    load.note_lag(LAG_MS_MAX + 1.0)
+    load.note_lag(-500.0)
+    assert load.lag_ms == 0.0
+    for _ in range(100):
+        load.note_lag(LAG_MS_MAX)
+    assert load.lag_ms <= LAG_MS_MAX

@@ -109,3 +109,16 @@ def test_all_are_asked_again_where_time_alone_may_have_changed_who_is_first() ->
     places["other"][0].load.foreign_tokens = 0.0
     places["other"][0].circuit.reject("no route", 0.0)
     assert rooms_later(find_rooms(places, WITHIN_MS, 0, 0.0), WITHIN_MS, 0.1) is None
+
+
+def test_as_much_more_may_be_ahead_as_is_computed_on_the_way_there_and_until_it_is_told() -> None:
+    late = place(4_000)
+    late[0].load.lag_ms = 300.0
+    prompt = place(4_000)
+    assert has_room(late[0].load, late[1], WITHIN_MS, 0.0)
+    assert not has_room(prompt[0].load, prompt[1], WITHIN_MS, 0.0)
+    assert not has_room(late[0].load, late[1], 0.0, 0.0), "who is to be there alone is not sent along"
+    assert list(find_rooms({"late": late, "prompt": prompt}, WITHIN_MS, 0, 0.0).free) == ["late"]
+    fuller = place(10_000)
+    fuller[0].load.lag_ms = 300.0
+    assert find_rooms({"fuller": fuller}, WITHIN_MS, 0, 0.0).free_at == pytest.approx(1.0 - 0.3 - WITHIN_MS / 1e3)

@@ -1,12 +1,14 @@
 """The fleet in virtual time."""
 
 from collections import Counter
+from statistics import fmean
 
 import pytest
 
 from kinference.sim.cluster.job import Arrival
 from kinference.sim.cluster.run import CLAIRVOYANT, ClusterRun, FleetOptions, Outage, Played
 from kinference.sim.cluster.scenarios import ENGINE, SCENARIOS
+from kinference.sim.cluster.summary import ttft_s
 from kinference.sim.kv_cache import BlockHash
 
 
@@ -94,3 +96,13 @@ def test_few_long_prompts_that_many_ask_about_come_to_be_cached_wherever_there_i
     assert min(served.values()) > 0.5 * len(jobs) / 4
     assert len(served) == 4
     assert sum(job.cached for job in jobs) > 0.98 * sum(job.arrival.prompt_tokens for job in jobs)
+
+
+def test_reports_that_come_late_let_no_engine_rest_while_others_are_held() -> None:
+    crowd = [Arrival(number / 12, 2_500, 20, ()) for number in range(600)]
+
+    def mean_s(delay_s: float) -> float:
+        jobs = ClusterRun(FleetOptions((ENGINE,) * 2, "expected_latency", report_delay_s=delay_s)).play(crowd).jobs
+        return fmean(ttft_s(job) for job in jobs)
+
+    assert mean_s(0.5) < 2.0 * mean_s(0.005)
