@@ -16,6 +16,8 @@ PATIENCE: Seconds = 10.0
 SCHEMA = "kinference"
 _MIGRATION_LOCK = 0x6B696E66
 """Two replicas that start at once migrate one after the other."""
+_SILENT = f"no answer in {PATIENCE:g} s"
+"""What a time-out, which has no words of its own, comes of."""
 _REMEDY = "check its address in control.store, that the server is up, and what its log says"
 
 
@@ -81,7 +83,7 @@ class PostgresStore(Store):
         except asyncpg.ForeignKeyViolationError as error:
             raise Referred(str(error)) from None
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-            why = f"{type(error).__name__}: {error}"
+            why = f"{type(error).__name__}: {str(error) or _SILENT}"
             raise StoreFailed(f"the PostgreSQL store cannot be used: {why}; {_REMEDY}") from error
 
     async def _connected(self) -> asyncpg.Pool:
