@@ -53,7 +53,7 @@ def field(name: bytes, value: bytes) -> Field:
 def renewed(known: Field, value: bytes) -> Field:
     """A field of the same name with a value of its own."""
     name, _, role, _ = known
-    if role is REGULAR and name != b"te" and not _breaks_lines(value):
+    if role is REGULAR and name != b"te" and NUL not in value and CR not in value and LF not in value:
         return name, value, REGULAR, len(name) + len(value) + OVERHEAD
     return field(name, value)
 

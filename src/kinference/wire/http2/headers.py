@@ -45,11 +45,11 @@ class HeaderDecoder:
         self.changes = 0
         """Counts the changes of the dynamic table, for who remembers what a block meant."""
 
-    def decode(self, block: bytes, *, goes_on: bool = False) -> Fields:
-        """The fields of a block, in order. It is whole, or `goes_on` after fields that are known."""
+    def decode(self, block: bytes, at: int = 0) -> Fields:
+        """The fields of a block, in order; only those from `at` on, where those before are known."""
         fields: list[Field] = []
         add, entries = fields.append, self._entries
-        at, end = 0, len(block)
+        begin, end = at, len(block)
         try:
             while at < end:
                 byte = block[at]
@@ -65,7 +65,7 @@ class HeaderDecoder:
                     self._insert(entry)
                     add(entry)
                 elif byte >= RESIZE:
-                    if fields or goes_on:
+                    if fields or begin:
                         raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "a table resized amid a block")
                     size, at = _integer(block, at, 0x1F)
                     self._resize(size)
@@ -119,16 +119,18 @@ class HeaderDecoder:
         return read
 
     def _string(self, block: bytes, at: int) -> tuple[bytes, int]:
-        first = block[at]
-        length = first & SEVEN_BITS
+        length = block[at]
         at += 1
+        is_packed = length >= INDEXED
+        if is_packed:
+            length &= SEVEN_BITS
         if length == SEVEN_BITS:
             length, at = _integer(block, at - 1, SEVEN_BITS)
         stop = at + length
         if stop > len(block):
             raise IndexError
         text = block[at:stop]
-        return (self._unpacked(text) if first >= INDEXED else text), stop
+        return (self._unpacked(text) if is_packed else text), stop
 
     def _unpacked(self, packed: bytes) -> bytes:
         text = self._huffman.get(packed)

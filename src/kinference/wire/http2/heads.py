@@ -80,17 +80,17 @@ class Heads(Generic[Head]):
     def _read(self, block: bytes) -> tuple[Head, int | None]:
         run = INDEXED_RUN.match(block)
         assert run is not None, "it matches nothing at all too"
-        begun = run[0]
+        begun, rest = run[0], run.end()
         start = self._runs.get(begun)
         if start is None:
             fields = self._decoder.indexed(begun)
             start = self._starts.get(fields)
             if start is None:
-                return self._read_whole(fields, self._decoder.decode(block[len(begun) :], goes_on=bool(begun)))
+                return self._read_whole(fields, self._decoder.decode(block, rest))
             if len(self._runs) >= STARTS_MAX:
                 self._runs.clear()
             self._runs[begun] = start
-        return self._go_on(start, self._decoder.decode(block[len(begun) :], goes_on=True))
+        return self._go_on(start, self._decoder.decode(block, rest))
 
     def _go_on(self, start: _Start[Head], rest: Fields) -> tuple[Head, int | None]:
         """A request whose beginning is known."""

@@ -37,11 +37,13 @@ class HuffmanDecoder:
 
     def decode(self, packed: bytes) -> bytes:
         """The text. Raises HPACKDecodingError for what is no code, or breaks off."""
-        state, may_end, text = self._state(0), HUFFMAN_COMPLETE, []
+        step: _Step = self._state(0), b"", HUFFMAN_COMPLETE
+        text: list[bytes] = []
+        add = text.append
         for byte in packed:
-            state, piece, may_end = state[byte]
-            text.append(piece)
-        if not may_end:
+            step = step[0][byte]
+            add(step[1])
+        if not step[2]:
             raise HPACKDecodingError("a Huffman code that breaks off")
         return b"".join(text)
 

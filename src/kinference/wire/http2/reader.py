@@ -192,4 +192,8 @@ def _joined(buffer: bytes, spans: list[tuple[int, int]], begin: int, end: int) -
     """What lies within all these bounds; the last of them often hold nothing."""
     if begin < end:
         spans.append((begin, end))
-    return b"".join([buffer[begin:end] for begin, end in spans])
+    if len(spans) == 1:
+        begin, end = spans[0]
+        return buffer[begin:end]
+    view = memoryview(buffer)
+    return b"".join([view[begin:end] for begin, end in spans])
