@@ -9,16 +9,30 @@ its share of those to come, beside the engines that have the prefix already, so 
 """
 
 from collections.abc import Sequence
+from operator import sub
 
 from kinference.core.candidates import Group
 from kinference.core.cost import Case, Interference
+from kinference.core.decision import Weighed
 from kinference.core.weigh import Prompt, Weighing
 from kinference.ids import Milliseconds
+from kinference.structs import EntityLeaf
 
 COPY = "copy"
 """The column of what has been paid of the work for a prefix that others have cached."""
 LOSSES_MAX = 1 << 16
 """So many are remembered over all prefixes and engines; those of the prefix used longest ago go first."""
+
+
+class _Prefix(EntityLeaf):
+    """The longest cached prefix of a prompt that not all have."""
+
+    key: int
+    """Its last block; 0 where there is no such prefix."""
+    held: list[float] = []  # noqa: RUF012 - msgspec gives each its own
+    """How much of it each place has."""
+    prices: list[Milliseconds] | None = None
+    """What a copy costs at each place, once somebody has asked."""
 
 
 class Copies:
@@ -27,6 +41,9 @@ class Copies:
     def __init__(self) -> None:
         self._lost: dict[int, dict[str, Milliseconds]] = {}
         self._losses = 0
+        self._weighed: Case | None = None
+        self._found = _Prefix(0)
+        """Of that case: whoever is weighed mostly goes at once."""
 
     def __len__(self) -> int:
         """How many losses are remembered."""
@@ -34,31 +51,39 @@ class Copies:
 
     def paid(self, prompt: Prompt, group: Group, case: Case, harm: Interference) -> list[Milliseconds] | None:
         """What has been paid of a copy at each place, as what it takes off the cost there; None where nothing has."""
-        key, held = _prefix(prompt, group)
-        lost = self._lost.get(key) if key else None
+        found = self._prefix(prompt, group, case)
+        lost = self._lost.get(found.key) if found.key else None
         if lost is None:
             return None
-        prices = _prices(case, held, harm)
-        return [0.0 - min(lost.get(name, 0.0), price) for name, price in zip(case.names, prices, strict=True)]
+        column = []
+        for name, price in zip(case.names, _prices(case, found, harm), strict=True):
+            loss = lost.get(name, 0.0)
+            column.append(0.0 - (loss if loss < price else price))
+        return column
 
     def learn(self, weighing: Weighing, harm: Interference) -> None:
         """It goes to the chosen place: a copy made there is paid for, and what is lost for want of another counts."""
-        key, held = _prefix(weighing.prompt, weighing.group)
-        if not key:
-            return
         case, chosen = weighing.case, weighing.weighed.chosen
-        lost = self._lost.pop(key, {})
+        found = self._prefix(weighing.prompt, weighing.group, case)
+        if not found.key:
+            return
+        lost = self._lost.pop(found.key, {})
         self._losses -= len(lost)
-        if held[chosen] < 1.0:
+        if found.held[chosen] < 1.0:
             spent = lost.get(case.names[chosen], 0.0)
             lost = {name: loss - spent for name, loss in lost.items() if loss > spent}
         else:
-            share = 1.0 / (1.0 + sum(held))
-            costs = _with_copy(weighing, _prices(case, held, harm))
-            for name, cost, part in zip(case.names, costs, held, strict=True):
+            share = 1.0 / (1.0 + sum(found.held))
+            costs = _with_copy(weighing.weighed, _prices(case, found, harm))
+            for place, part in enumerate(found.held):
                 if part < 1.0:
-                    _add(lost, name, share * (costs[chosen] - cost))
-        self._keep(key, lost)
+                    _add(lost, case.names[place], share * (costs[chosen] - costs[place]))
+        self._keep(found.key, lost)
+
+    def _prefix(self, prompt: Prompt, group: Group, case: Case) -> _Prefix:
+        if case is not self._weighed:
+            self._weighed, self._found = case, _prefix(prompt, group)
+        return self._found
 
     def _keep(self, key: int, lost: dict[str, Milliseconds]) -> None:
         if lost:
@@ -77,34 +102,32 @@ def _add(lost: dict[str, Milliseconds], name: str, loss: Milliseconds) -> None:
         lost.pop(name, None)
 
 
-def _prefix(prompt: Prompt, group: Group) -> tuple[int, list[float]]:
-    """The last block of the longest cached prefix, and how much of it each place has; 0 where none or all have it.
-
-    Where a backend competes none is told: nobody knows what it has.
-    """
-    if len(prompt.depths) == 1 and min(group.slots) >= 0:
+def _prefix(prompt: Prompt, group: Group) -> _Prefix:
+    """None is told where a backend competes: nobody knows what it has."""
+    if len(prompt.depths) == 1 and len(group.slots) > 1:
         for model, depths in prompt.depths.items():
+            if not depths:
+                break
             held = [depths.get(slot, 0) for slot in group.slots]
             deepest = max(held)
-            if deepest and min(held) < deepest:
-                return prompt.blocks[model][deepest - 1], [depth / deepest for depth in held]
-    return 0, []
+            if min(held) < deepest and min(group.slots) >= 0:
+                return _Prefix(prompt.blocks[model][deepest - 1], [depth / deepest for depth in held])
+    return _Prefix(0)
 
 
-def _prices(case: Case, held: Sequence[float], harm: Interference) -> list[Milliseconds]:
+def _prices(case: Case, found: _Prefix, harm: Interference) -> Sequence[Milliseconds]:
     """What it costs at each place to compute what another one has cached, the harm done by it included."""
-    least = min(case.uncached)
-    return [
-        (work - slope * least) * (1.0 + share) if part < 1.0 else 0.0
-        for work, slope, share, part in zip(case.work, case.slopes, harm.shares(case), held, strict=True)
-    ]
+    if found.prices is None:
+        least, shares, slopes = min(case.uncached), harm.shares(case), case.slopes
+        found.prices = prices = [0.0] * len(shares)
+        for place, part in enumerate(found.held):
+            if part < 1.0:
+                prices[place] = (case.work[place] - slopes[place] * least) * (1.0 + shares[place])
+    return found.prices
 
 
-def _with_copy(weighing: Weighing, prices: Sequence[Milliseconds]) -> list[Milliseconds]:
+def _with_copy(weighed: Weighed, prices: Sequence[Milliseconds]) -> list[Milliseconds]:
     """What each place would cost if all had the prefix."""
-    weighed = weighing.weighed
-    costs = [total - price for total, price in zip(weighed.totals, prices, strict=True)]
-    for name, column in weighed.columns:
-        if name == COPY:
-            costs = [cost - paid for cost, paid in zip(costs, column, strict=True)]
-    return costs
+    costs = list(map(sub, weighed.totals, prices))
+    name, paid = weighed.columns[-1]  # it was added last, if at all
+    return list(map(sub, costs, paid)) if name == COPY else costs
