@@ -22,6 +22,7 @@ _CAPS: Final = (
 )
 _THINKING_SINCE: Final = (3, 7)
 _ADAPTIVE_SINCE: Final = (4, 6)
+_SCHEMAS_SINCE: Final = (4, 1)
 _XHIGH_SINCE: Final = (4, 7)
 _UNSAMPLED_SINCE: Final = (4, 7)
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
@@ -56,6 +57,11 @@ def refuses_more(model: str, max_tokens: int) -> int | None:
 def is_adaptive(model: str) -> bool:
     """Whether it thinks by effort, as the newer ones do, and not by a budget of tokens."""
     return generation(model) >= _ADAPTIVE_SINCE
+
+
+def holds_to_schemas(model: str) -> bool:
+    """Whether its answers can be held to a schema; another maker's model is none of its older ones."""
+    return generation(model) >= _SCHEMAS_SINCE
 
 
 def begins_answers(model: str) -> bool:

@@ -4,6 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kinference.shapes.claude import holds_to_schemas
 from kinference.shapes.concepts import Concept, Treatment, treatment
 from kinference.shapes.ir import FormatKind, Request, Role, Text, Turn
 from kinference.shapes.json_text import dumps
@@ -12,17 +13,22 @@ from kinference.vocabulary import Api
 JSON_HINT: Final = "Answer with one JSON object and nothing else: no text around it and no code fence."
 SCHEMA_HINT: Final = "Answer with JSON that obeys this schema and nothing else: no text around it and no code fence.\n"
 _OPENAI_APIS: Final = frozenset({Api.OPENAI_CHAT, Api.OPENAI_RESPONSES})
+_CLAUDE_APIS: Final = frozenset({Api.ANTHROPIC_MESSAGES, Api.BEDROCK_CONVERSE})
 _WORD: Final = "json"
 """Without which OpenAI refuses to answer in it."""
 
 
 def only_hints(request: Request, target: Api) -> bool:
-    """Whether the target can be told of the answer's form in words alone: OpenAI holds its models to objects only."""
+    """Whether the target can be told of the answer's form in words alone: OpenAI holds its models to objects only, and
+    Claude's older ones are held to nothing.
+    """
     form = request.format
     if form is None:
         return False
     if form.kind is FormatKind.JSON_OBJECT:
         return treatment(Concept.JSON_OBJECT, target) is Treatment.CLAMPED
+    if target in _CLAUDE_APIS:
+        return not holds_to_schemas(request.model)
     return _is_openais(request, target) and (form.schema or {}).get("type") != "object"
 
 

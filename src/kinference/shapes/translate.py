@@ -159,7 +159,7 @@ def plan(body: bytes, way: Way) -> Plan:
     request, losses = fit(request, as_named(client.fields, fields), shape, way.loss)
     if is_mended:
         losses = (*losses, Lost("replaced", "lone surrogates"))
-    is_hinted = only_hints(request, shape)
+    is_hinted, is_choice = only_hints(request, shape), request.format is not None and request.format.is_choice
     request = hinted(request, shape)
     id_max = OPENAI_ID_MAX if shape is Api.OPENAI_CHAT and not (is_plain or is_extended) else NAME_MAX
     request, tooling = fit_tools(request, wraps=is_plain or shape in _WRAPPING, id_max=id_max)
@@ -173,7 +173,7 @@ def plan(body: bytes, way: Way) -> Plan:
         is_hinted,
         way.loss is not _SILENT,
         {name: fields[name] for name in client.echoed if name in fields},
-        request.format is not None and request.format.is_choice,
+        is_choice,
     )
     return Plan(request, () if way.loss is _SILENT else losses, back)
 

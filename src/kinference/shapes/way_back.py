@@ -153,11 +153,13 @@ def pieces_of(answer: Answer) -> Iterator[Piece]:
 
 
 def _bare(block: Block, back: Return) -> Block:
-    if back.is_choice and isinstance(block, Text):
-        return Text(chosen(block.text))
-    if back.is_bare_json and isinstance(block, Text) and (fenced := _FENCE.fullmatch(block.text)):
-        return Text(fenced[1])
-    return block
+    if not isinstance(block, Text) or not (back.is_bare_json or back.is_choice):
+        return block
+    fenced = _FENCE.fullmatch(block.text) if back.is_bare_json else None
+    text = block.text if fenced is None else fenced[1]
+    if back.is_choice:
+        text = chosen(text)
+    return block if text == block.text else Text(text)
 
 
 class StreamTranslation:

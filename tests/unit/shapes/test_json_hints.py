@@ -3,9 +3,11 @@ from typing import Any
 
 import pytest
 
+from kinference.shapes.ir import Text
 from kinference.shapes.json_hints import JSON_HINT
+from kinference.shapes.way_back import read_answer
 from kinference.vocabulary import Api
-from tests.unit.shapes.conversions import CHAT, GEMINI, HI, MESSAGES, RESPONSES, planned, sent, warnings
+from tests.unit.shapes.conversions import CHAT, CONVERSE, GEMINI, HI, MESSAGES, RESPONSES, planned, sent, warnings
 
 OPENAIS = "gpt-4o"
 LIST = {"type": "array", "items": {"type": "string"}}
@@ -58,3 +60,27 @@ def test_a_name_of_a_schema_is_one_that_openai_takes() -> None:
     form = {"type": "json_schema", "json_schema": {"name": "My answer!", "schema": {"type": "object"}}}
     body = sent({"model": "m", "messages": HI, "response_format": form}, CHAT, RESPONSES, OPENAIS)
     assert body["text"]["format"]["name"].replace("_", "").isalnum()
+
+
+@pytest.mark.parametrize(("model", "is_held"), [("claude-3-7-sonnet", False), ("claude-sonnet-4-5", True), ("m", True)])
+@pytest.mark.parametrize("destination", [MESSAGES, CONVERSE])
+def test_claudes_older_models_are_asked_for_a_schema_in_words(destination: Api, model: str, is_held: bool) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object", "properties": {}}}}
+    body = {"model": "m", "max_tokens": 9, "messages": HI, "response_format": form}
+    made = sent(body, CHAT, destination, model)
+    assert bool({"output_config", "outputConfig"} & made.keys()) == is_held
+    assert ("obeys this schema" in json.dumps(made)) is not is_held
+    assert planned(body, CHAT, destination, model=model).back.is_bare_json is not is_held
+    assert ("hint" in warnings(body, CHAT, destination, model)) is not is_held
+
+
+def test_so_they_are_for_one_word_of_some() -> None:
+    config: Any = {"responseMimeType": "text/x.enum", "responseSchema": {"type": "STRING", "enum": ["a", "b"]}}
+    back = planned(wanting(**config), GEMINI, MESSAGES, model="claude-3-7-sonnet").back
+    assert (back.is_bare_json, back.is_choice) == (True, True)
+    told = {
+        "id": "m",
+        "content": [{"type": "text", "text": '```json\n{"choice": "a"}\n```'}],
+        "stop_reason": "end_turn",
+    }
+    assert read_answer(back, json.dumps(told).encode()).blocks == (Text("a"),)

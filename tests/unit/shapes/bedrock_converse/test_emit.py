@@ -196,3 +196,10 @@ def test_a_result_of_white_space_is_told_as_none() -> None:
     turns = [*HI, {"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "\n"}]
     body = sent({"model": "m", "messages": turns, "tools": [TOOL]}, CHAT, CONVERSE)
     assert body["messages"][-1]["content"][0]["toolResult"]["content"] == [{"text": "(no output)"}]
+
+
+def test_a_documents_name_has_no_two_spaces_in_a_row() -> None:
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
+    document = {"type": "document", "title": "a_b/c  d.pdf", "source": source}
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [document]}]}
+    assert sent(body, MESSAGES, CONVERSE)["messages"][0]["content"][0]["document"]["name"] == "a b c d pdf"
