@@ -3,6 +3,7 @@ error, and one that never begins is no answer.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable
 from typing import Final, Self
 
@@ -13,7 +14,7 @@ from kinference.gateway.beginning import Beginning
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import Seconds
 from kinference.ports import Headers, Sink, UpstreamAnswer
-from kinference.shapes.answers import Failed
+from kinference.shapes.answers import Counted, Failed, Started
 from kinference.shapes.dialects import Reader
 from kinference.shapes.sse import Event, EventTooLong
 from kinference.shapes.translate import DESTINATIONS
@@ -21,6 +22,8 @@ from kinference.vocabulary import Api
 
 HELD_MAX: Final = 256 * 1024
 """Longer beginnings are let through as they are."""
+_NOTHING_STATUS: Final = 502
+_STOP: Final = re.compile(rb'"finishReason"\s*:\s*"STOP"')
 _JSON: Final = ((b"content-type", b"application/json"),)
 
 
@@ -169,6 +172,9 @@ def _telling(event: Event | None) -> Event | None:
 
 def error_in(event: Event, api: Api) -> ErrorAnswer | None:
     """The error that an event of a stream is, as the answer that it should have been; None when it is none."""
+    if api is Api.GEMINI and _STOP.search(event.raw) is not None and _is_nothing(event):
+        told = {"error": {"code": _NOTHING_STATUS, "message": "the answer is empty", "status": "INTERNAL"}}
+        return ErrorAnswer(_NOTHING_STATUS, _JSON, msgspec.json.encode(told))
     if b"rror" not in event.raw and b"xception" not in event.raw:
         return None
     pieces = DESTINATIONS[api].stream().feed(event)
@@ -178,3 +184,11 @@ def error_in(event: Event, api: Api) -> ErrorAnswer | None:
     has_body = api not in (Api.OPENAI_RESPONSES, Api.BEDROCK_CONVERSE)
     told = {"error": {"message": failed.message, "type": failed.kind or "server_error", "param": None, "code": None}}
     return ErrorAnswer(failed.status, _JSON, event.data if has_body else msgspec.json.encode(told))
+
+
+def _is_nothing(event: Event) -> bool:
+    """Whether a stream of Gemini's begins with its good end and had nothing to say: it does so now and then, and the
+    next try is an answer.
+    """
+    pieces = DESTINATIONS[Api.GEMINI].stream().feed(event)
+    return all(isinstance(piece, Started | Counted) and not piece.counts.completion for piece in pieces)

@@ -222,7 +222,7 @@ async def test_what_an_answer_loses_is_told_beside_what_the_request_lost(gateway
     picture = {"type": "image_generation_call", "id": "i", "status": "completed", "result": "iVBORw0KGgo="}
     said = {"type": "message", "content": [{"type": "output_text", "text": "see"}]}
     answered = json.dumps({"id": "resp_1", "status": "completed", "output": [said, picture]}).encode()
-    body = b'{"model":"%b","max_tokens":9,"top_k":5,"messages":[{"role":"user","content":"hi"}]}' % MODEL.encode()
+    body = b'{"model":"%b","max_tokens":99,"top_k":5,"messages":[{"role":"user","content":"hi"}]}' % MODEL.encode()
     async with scripted(gateway, Api.OPENAI_RESPONSES, json_answer(answered)) as (rig, _):
         answer = await rig.ask("/v1/messages", body)
     assert answer.status == 200

@@ -1,5 +1,6 @@
 import asyncio
 import gzip
+import json
 import zlib
 from collections.abc import AsyncIterator
 
@@ -219,6 +220,28 @@ def test_an_error_that_is_no_body_of_its_own_is_put_into_one() -> None:
     error = error_in(Event("throttlingException", b'{"message":"slow down"}', raw), Api.BEDROCK_CONVERSE)
     assert error is not None
     assert error.status == 429
+
+
+@pytest.mark.parametrize(
+    ("parts", "usage", "is_nothing"),
+    [
+        (None, {"promptTokenCount": 5}, True),
+        ([], {"promptTokenCount": 5, "candidatesTokenCount": 0}, True),
+        ([{"text": "a"}], {"promptTokenCount": 5}, False),
+        (None, {"promptTokenCount": 5, "thoughtsTokenCount": 9}, False),
+        ([{"functionCall": {"name": "f"}}], {}, False),
+    ],
+)
+def test_c6_a_stream_of_geminis_that_ends_as_it_begins_and_said_nothing_is_no_answer(
+    parts: object, usage: object, *, is_nothing: bool
+) -> None:
+    content = {"role": "model"} | ({} if parts is None else {"parts": parts})
+    body = {"candidates": [{"content": content, "finishReason": "STOP"}], "usageMetadata": usage}
+    data = json.dumps(body).encode()
+    error = error_in(Event("", data, b"data: " + data), Api.GEMINI)
+    assert (error is not None and error.status == 502) is is_nothing
+    cut = data.replace(b"STOP", b"MAX_TOKENS")
+    assert error_in(Event("", cut, b"data: " + cut), Api.GEMINI) is None
 
 
 def test_what_merely_speaks_of_errors_is_none() -> None:

@@ -8,8 +8,16 @@ import pytest
 from google.genai import errors as google
 
 from kinference.vocabulary import Api
-from tests.integration.gateway.pairs.meaning import Asked, Broken, Failed, Said
-from tests.integration.gateway.pairs.pair import Pair, both_ways, every_client, every_destination
+from tests.integration.gateway.pairs.meaning import Asked, Broken, Failed, Said, Tokens
+from tests.integration.gateway.pairs.pair import (
+    CHAT,
+    MESSAGES,
+    RESPONSES,
+    Pair,
+    both_ways,
+    every_client,
+    every_destination,
+)
 from tests.integration.gateway.pairs.running import FAILING, PLAIN
 
 TOO_LONG: Mapping[Api, str] = {
@@ -88,6 +96,15 @@ def test_a13_an_error_in_a_stream_is_told_in_the_clients_words(pair: Pair) -> No
 def test_an_empty_answer_is_one_where_something_was_read(pair: Pair) -> None:
     got = pair.ask(Asked(), Said(""))
     assert (got.text, got.calls) == ("", ())
+
+
+@both_ways
+@pytest.mark.parametrize("destination", [Api.GEMINI, Api.VERTEX_GEMINI])
+@pytest.mark.parametrize("client", [CHAT, RESPONSES, MESSAGES], ids=lambda api: api.value)
+def test_c6_an_answer_of_geminis_that_says_nothing_and_cost_nothing_is_none(pair: Pair) -> None:
+    error = failed(pair, Said("", tokens=Tokens(completion=0)), FAILING)
+    assert status_of(error) == 502
+    assert "the answer is empty" in str(error)
 
 
 @pytest.mark.parametrize("streams", [True])
