@@ -74,10 +74,11 @@ def has_room(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) ->
 
 
 def _within(load: Load, within_ms: Milliseconds) -> Milliseconds:
-    """How much may be ahead of a prompt that can begin soon. What an engine computes while it is on its way there, and
-    what it has computed since nobody was told of it, is ahead of nobody: to hold back for that, too, lets it rest.
+    """How much may be ahead of a prompt that can begin soon: no less than an engine computes until it is told that it
+    has ended, or it would rest for the difference.
     """
-    return within_ms * load.headway + load.lag_ms if within_ms else 0.0
+    soon_ms = within_ms * load.headway
+    return soon_ms if not within_ms or soon_ms > load.lag_ms else load.lag_ms
 
 
 def ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
