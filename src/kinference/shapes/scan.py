@@ -15,6 +15,8 @@ _MESSAGE_CHARS_MAX: Final = 200
 _BUILD_BYTES_MAX: Final = 1 << 20
 _LAY_OUT_BYTES_MAX: Final = 1 << 17
 """A text becomes some 450 times as long at worst, when it nests as deep as the decoder goes."""
+_COUNTED_BYTES_MAX: Final = 1 << 12
+"""In so short a text counting takes less than to find the first ones."""
 _INDENT: Final = b"\n" + b" " * DEPTH_MAX
 """Stands before a value within so many others, and in no string, which can hold no line break."""
 
@@ -138,6 +140,8 @@ def _is_deep_by_bracket(text: bytes) -> bool:
 
 
 def _has_more_than(count: int, byte: bytes, text: bytes) -> bool:
+    if len(text) <= _COUNTED_BYTES_MAX:
+        return text.count(byte) > count
     position = -1
     for _ in range(count + 1):
         position = text.find(byte, position + 1)
