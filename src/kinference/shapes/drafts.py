@@ -40,7 +40,7 @@ def mended(schema: Json, *, is_whole: bool) -> Json:
 def _mended(schema: Json, is_whole: bool) -> Json:
     kind = schema.get("type")
     is_array = kind == "array" or (type(kind) is list and "array" in kind)
-    if not is_array and kind is not None and schema.keys() <= _LEAF and schema.get("enum", True):
+    if not is_array and kind is not None and _LEAF.issuperset(schema) and schema.get("enum", True):
         return schema
     changed: Json = {}  # None: to go
     for key, value in schema.items():
@@ -71,8 +71,8 @@ def _value(key: str, value: Any, is_whole: bool) -> Any:  # noqa: ANN401 - of a 
         if key in _SINGLE:
             return _mended(value, is_whole)
         if key in _NAMED:
-            inner = {name: _inner(each, is_whole) for name, each in value.items()}
-            return inner if any(inner[name] is not each for name, each in value.items()) else value
+            changed = {name: new for name, each in value.items() if (new := _inner(each, is_whole)) is not each}
+            return value | changed if changed else value
     elif type(value) is list:
         if key in _LISTED:
             listed = [_inner(each, is_whole) for each in value]

@@ -20,6 +20,7 @@ NAME_MAX: Final = 64
 INPUT: Final[Json] = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 """The schema of a free-form tool where there are only functions."""
 
+_SAFE: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _BAD = re.compile(r"[^a-zA-Z0-9_-]")
 _BAD_BEGINNING = re.compile(r"[0-9-]")
 """With which no tool's name begins at Google."""
@@ -103,7 +104,8 @@ def _has_bad_ids(request: Request, id_max: int) -> bool:
 
 def _are_safe(names: Collection[str], longest: int) -> bool:
     """Whether each is within every API's alphabet and this length."""
-    return _BAD.search("".join(names)) is None and max(map(len, names), default=0) <= longest
+    text = "".join(names)
+    return text.isascii() and not text.encode().translate(None, _SAFE) and max(map(len, names), default=0) <= longest
 
 
 def _tool(tool: Tool, names: Mapping[str, str], wraps: bool) -> Tool:
