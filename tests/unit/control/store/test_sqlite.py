@@ -1,6 +1,7 @@
 import asyncio
 import sqlite3
 import stat
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -164,13 +165,13 @@ async def test_a_file_of_a_newer_version_is_left_alone(path: Path) -> None:
 
 async def test_what_is_spent_adds_up_by_month_and_tenant(store: SqliteStore) -> None:
     assert dict(await store.spent("2026-11")) == {}
-    await asyncio.gather(*(store.spend("2026-11", tenant, 7) for tenant in ("a", "", "a") * 10))
-    await store.spend("2026-12", "a", 1)
+    await asyncio.gather(*(store.spend("2026-11", spent) for spent in ({"a": 7}, {"a": 7, "": 7}) * 10))
+    await store.spend("2026-12", {"a": 1})
     assert dict(await store.spent("2026-11")) == {"a": 140, "": 70}
 
 
 async def test_a_restored_backup_does_not_give_spent_money_back(store: SqliteStore) -> None:
-    await store.spend("2026-11", "a", 7)
+    await store.spend("2026-11", {"a": 7})
     await store.load([PROVIDER])
     assert dict(await store.spent("2026-11")) == {"a": 7}
 
@@ -182,7 +183,7 @@ async def test_a_file_of_the_version_before_is_brought_up_to_date(path: Path) ->
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     store = SqliteStore(path)
-    await store.spend("2026-11", "a", 7)
+    await store.spend("2026-11", {"a": 7})
     assert await store.write(PROVIDER) == 1
     await store.close()
 
@@ -231,8 +232,13 @@ async def test_many_who_wait_for_one_lock_wait_no_longer_than_one(
     monkeypatch.setattr(sqlite, "time", clock)
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    writes = [store.write(Row(Kind.PROVIDER, str(number), b"")) for number in range(6)]
-    *refused, found = await asyncio.gather(*writes, store.read(Kind.PROVIDER, "p"), return_exceptions=True)
+    all_wait = threading.Event()
+    first = asyncio.ensure_future(store._do(lambda _connection: all_wait.wait()))
+    writes = [asyncio.ensure_future(store.write(Row(Kind.PROVIDER, str(number), b""))) for number in range(6)]
+    read = asyncio.ensure_future(store.read(Kind.PROVIDER, "p"))
+    await asyncio.sleep(0)  # each of them has begun to wait
+    all_wait.set()
+    _, *refused, found = await asyncio.gather(first, *writes, read, return_exceptions=True)
     why = "database is locked; another process held it for 10 s: wait for it, or end it (fuser tells which)"
     assert [str(error) for error in refused] == [f"the store {path} cannot be used: {why}"] * 6
     assert isinstance(found, Row)
