@@ -34,9 +34,10 @@ class Spending:
         if not self.is_wanted:
             return
         month, ends_in = month_of(self._clock.wall())
-        for tenant, usd in self.accounts.unbooked().items():
-            nano_usd = round(usd * NANO)
-            await self._store.spend(month, tenant, nano_usd)
+        spent = {tenant: round(usd * NANO) for tenant, usd in self.accounts.unbooked().items()}
+        if spent:
+            await self._store.spend(month, spent)
+        for tenant, nano_usd in spent.items():
             self.accounts.booked(tenant, nano_usd / NANO)
         totals = await self._store.spent(month)
         self.accounts.follow({tenant: nano_usd / NANO for tenant, nano_usd in totals.items()})

@@ -98,6 +98,7 @@ async def test_a_server_that_goes_away_is_told_of_and_found_again(running: Serve
 
 async def test_what_replicas_spend_at_the_same_time_adds_up(stores: tuple[PostgresStore, PostgresStore]) -> None:
     one, other = stores
-    await asyncio.gather(*(store.spend("2026-11", "a", 7) for store in stores * 20))
-    await one.spend("2026-12", "a", 1)
-    assert await other.spent("2026-11") == {"a": 280}
+    spends = [(store, spent) for store in stores for spent in ({"a": 7, "b": 1}, {"b": 1, "a": 7})] * 10
+    await asyncio.gather(*(store.spend("2026-11", spent) for store, spent in spends))
+    await one.spend("2026-12", {"a": 1})
+    assert await other.spent("2026-11") == {"a": 280, "b": 40}

@@ -149,3 +149,27 @@ async def test_without_budgets_no_store_is_touched(tmp_path: Path) -> None:
 def test_a_month_is_a_calendar_month_in_utc(moment: str, month: str, days: int) -> None:
     wall = datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()
     assert month_of(wall) == (month, days * 86_400.0)
+
+
+class Counting(SqliteStore):
+    """A store that counts how often it is written to."""
+
+    writes = 0
+
+    async def spend(self, month: str, nano_usd: Mapping[str, int]) -> None:
+        self.writes += 1
+        await super().spend(month, nano_usd)
+
+
+async def test_all_that_was_spent_in_a_round_is_one_write(tmp_path: Path) -> None:
+    """A disk takes milliseconds for each: a round of thousands of tenants would take longer than the next is away."""
+    store, accounts = Counting(tmp_path / "control.db"), Accounts()
+    names = [f"tenant-{number}" for number in range(300)]
+    for name in names:
+        spend(accounts, 2, name)
+    keeper = spending(accounts, store, Calendar("2026-11-30T12:00"))
+    await keeper.book()
+    await keeper.book()
+    assert store.writes == 1
+    assert await store.spent("2026-11") == dict.fromkeys(names, 2_000_000_000)
+    await store.close()

@@ -50,8 +50,8 @@ class Store(Protocol):
         """Whether there was one. Raises Referred when another row cannot do without it."""
         ...
 
-    async def spend(self, month: str, tenant: str, nano_usd: int) -> None:
-        """Add to what a tenant has spent in a month, whoever else adds to it at the same time."""
+    async def spend(self, month: str, nano_usd: Mapping[str, int]) -> None:
+        """Add to what tenants have spent in a month, all or nothing, whoever else adds to it at the same time."""
         ...
 
     async def spent(self, month: str) -> Mapping[str, int]:

@@ -59,9 +59,10 @@ class PostgresStore(Store):
         async with self._connection() as connection:
             return await connection.fetchval(sql.DELETE, kind.value, name) is not None
 
-    async def spend(self, month: str, tenant: str, nano_usd: int) -> None:
+    async def spend(self, month: str, nano_usd: Mapping[str, int]) -> None:
         async with self._connection() as connection:
-            await connection.execute(sql.SPEND, month, tenant, nano_usd)
+            # Atomic, and in one order for all replicas: each locks the rows that it has added to.
+            await connection.executemany(sql.SPEND, [(month, *spent) for spent in sorted(nano_usd.items())])
 
     async def spent(self, month: str) -> Mapping[str, int]:
         async with self._connection() as connection:

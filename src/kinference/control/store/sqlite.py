@@ -72,8 +72,8 @@ class SqliteStore(Store):
     async def delete(self, kind: Kind, name: str) -> bool:
         return bool(await self._do(lambda connection: _change(connection, sql.DELETE, kind.value, name)))
 
-    async def spend(self, month: str, tenant: str, nano_usd: int) -> None:
-        await self._do(lambda connection: _change(connection, sql.SPEND, month, tenant, nano_usd))
+    async def spend(self, month: str, nano_usd: Mapping[str, int]) -> None:
+        await self._do(lambda connection: _spend(connection, month, nano_usd))
 
     async def spent(self, month: str) -> Mapping[str, int]:
         return dict(await self._do(lambda connection: _rows(connection, sql.SPENT, month)))
@@ -176,6 +176,13 @@ def _rows(connection: sqlite3.Connection, statement: str, *parameters: object) -
 def _change(connection: sqlite3.Connection, statement: str, *parameters: object) -> list[Any]:
     with _transaction(connection):
         return _rows(connection, statement, *parameters)
+
+
+def _spend(connection: sqlite3.Connection, month: str, nano_usd: Mapping[str, int]) -> None:
+    """At once: each change on its own would wait for the disk."""
+    with _transaction(connection):
+        for tenant, amount in nano_usd.items():
+            _rows(connection, sql.SPEND, month, tenant, amount)
 
 
 def _load(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
