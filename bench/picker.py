@@ -38,8 +38,8 @@ from kinference.observe.metrics import Metrics
 from kinference.picker import desk as picker_desk
 from kinference.picker.choosing import Chosen
 from kinference.picker.desk import Desk
+from kinference.picker.id_source import IdSource
 from kinference.picker.limits import PickerLimits
-from kinference.picker.numbering import IdSource
 from kinference.picker.service import picker_service
 from kinference.ports import PickArguments
 from kinference.runtime import collector

@@ -1,7 +1,7 @@
 """One request under way: what its reports teach about the destination, the model and the cache."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Final
 
 from kinference.core.fleet import Endpoint
 from kinference.core.health import is_failure, is_success
@@ -12,10 +12,10 @@ from kinference.core.rates import Rates
 from kinference.core.roster import Destination, ModelTraits
 from kinference.ids import Milliseconds, Seconds
 from kinference.packed import packed, unpacked
-from kinference.structs import EntityLeaf, FrozenRecord
+from kinference.structs import Entity, EntityLeaf, FrozenRecord
 from kinference.vocabulary import AbortReason
 
-NEVER_SEEN = frozenset(
+NEVER_SEEN: Final = frozenset(
     {
         AbortReason.NOT_DISPATCHED,
         AbortReason.PULL_FAILED,
@@ -24,12 +24,11 @@ NEVER_SEEN = frozenset(
     }
 )
 """After these the destination never had the prompt."""
-CONFIRMED_SHARE = 0.5
+CONFIRMED_SHARE: Final = 0.5
 """A hit of less than this share of what was believed is a miss; the rest is the error of the token estimate."""
 
 
-@dataclass(slots=True, eq=False)
-class SentPrompt:
+class SentPrompt(Entity):
     """A prompt that an endpoint was sent."""
 
     endpoint: Endpoint

@@ -9,48 +9,51 @@ that a retry or a stalled client moves nothing.
 
 from dataclasses import dataclass, field
 from math import exp
+from typing import Final
 
 from kinference.ids import Milliseconds, Seconds
 
-FORGETTING = 0.99
+FORGETTING: Final = 0.99
 """Weight of the past after each sample: about the last 100 count."""
-OUTLIER = 3.0
-ERROR_RATIO = 1.0
+OUTLIER: Final = 3.0
+ERROR_RATIO: Final = 1.0
 """What is expected of an engine that nobody has heard of may be wrong by as much as it is."""
-ERROR_RATIO_MIN, ERROR_MS_MIN = 0.02, 1.0
+ERROR_RATIO_MIN: Final = 0.02
+ERROR_MS_MIN: Final = 1.0
 """No error less than these makes another one an outlier."""
-ERROR_SMOOTHING = 0.1
-PRIOR_WEIGHT = 2.0
+ERROR_SMOOTHING: Final = 0.1
+PRIOR_WEIGHT: Final = 2.0
 """Two points of the line as it was are in each fit with this weight: equal prompts alone do not determine a line."""
-TOLD_APART = 2.5
+TOLD_APART: Final = 2.5
 """Of what sets an endpoint apart half is believed where it is so many times the usual error of its mean, which are two
 standard errors: what sets equal engines apart for a while is chance, and would send requests to the luckier one."""
-PRIOR_TOKENS = 4_096.0
-MS_PER_TOKEN_MIN = 1e-4
-FACTOR_MIN = 1e-3
-SAMPLE_MS_MAX = 3_600_000.0
+PRIOR_TOKENS: Final = 4_096.0
+MS_PER_TOKEN_MIN: Final = 1e-4
+FACTOR_MIN: Final = 1e-3
+SAMPLE_MS_MAX: Final = 3_600_000.0
 
-LOCAL_BASE_MS = 20.0
-LOCAL_MS_PER_TOKEN = 0.1
-LOCAL_BASE_MS_MAX = 500.0
+LOCAL_BASE_MS: Final = 20.0
+LOCAL_MS_PER_TOKEN: Final = 0.1
+LOCAL_BASE_MS_MAX: Final = 500.0
 """What an empty prompt takes on an idle engine is never more, unless one that came while nothing else was there took
 longer, and none less since: the rest is waiting that nobody told of, in a host that is overloaded, and must not outlive
 it as a trait of the engine."""
-BACKEND_BASE_MS = 2_000.0
+BACKEND_BASE_MS: Final = 2_000.0
 """Far above any engine that is not overloaded: equal targets are served on our own hardware first."""
-HOLD_MS = 5_000.0
-ADAPTER_MS = 200.0
+HOLD_MS: Final = 5_000.0
+ADAPTER_MS: Final = 200.0
 """What loading an adapter takes until it is known."""
-ADAPTER_SMOOTHING = 0.2
-PEAK_DECAY_S = 10.0
+ADAPTER_SMOOTHING: Final = 0.2
+PEAK_DECAY_S: Final = 10.0
 
 
-@dataclass(slots=True, eq=False)
 class Line:
     """A time to first token as base and slope."""
 
-    base_ms: Milliseconds = LOCAL_BASE_MS
-    ms_per_token: Milliseconds = LOCAL_MS_PER_TOKEN
+    __slots__ = ("base_ms", "ms_per_token")
+
+    def __init__(self, base_ms: Milliseconds = LOCAL_BASE_MS, ms_per_token: Milliseconds = LOCAL_MS_PER_TOKEN) -> None:
+        self.base_ms, self.ms_per_token = base_ms, ms_per_token
 
     def at(self, tokens: float) -> Milliseconds:
         """The time for this many tokens."""

@@ -6,12 +6,11 @@ from operator import add
 from random import Random
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
-import msgspec
-
 from kinference.core.choose import Chooser
 from kinference.core.cost import Case, CostTerm, Interference
 from kinference.core.decision import Weighed
 from kinference.ids import Milliseconds
+from kinference.structs import FrozenLeaf
 from kinference.vocabulary import QosClass
 
 _INTERACTIVE: Final = QosClass.INTERACTIVE  # Python 3.11 finds a member by a hook each time
@@ -47,7 +46,7 @@ class Policy(Protocol):
         ...
 
 
-class Draw(msgspec.Struct, frozen=True, gc=False):
+class Draw(FrozenLeaf, frozen=True):
     """What a choice is made by, beside its candidates."""
 
     policy: str

@@ -10,7 +10,8 @@ import msgspec
 
 from kinference.control.errors import Missing, Overtaken, StoreFailed, Taken, Unmet
 from kinference.errors import InvalidArgument, KinferenceError
-from kinference.wire.exchange import Exchange, header, respond
+from kinference.wire.exchange import Exchange, respond
+from kinference.wire.fields import header
 
 BODY_BYTES_MAX = 1024 * 1024
 ACTOR_CHARS_MAX = 128

@@ -18,7 +18,8 @@ from kinference.shapes.answers import Frame
 from kinference.shapes.translate import WayBack
 from kinference.shapes.usage import Usage
 from kinference.vocabulary import AbortReason
-from kinference.wire.exchange import Exchange, Table
+from kinference.wire.exchange import Exchange
+from kinference.wire.fields import Table
 
 WARNINGS: Final = b"x-kinference-warnings"
 _NOT_BUFFERED: Final = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
@@ -44,7 +45,7 @@ class Answering:
 
     def _passage(self, told: Table, exchange: Exchange) -> tuple[Passage, Headers]:
         way_back = self.delivery.way_back
-        is_events = headers.is_event_stream(told)
+        is_events = headers.is_event_stream(told.get(b"content-type"))
         passage: Passage
         if way_back is not None:
             passage, head = TranslatedPassage(way_back.back, self.frame(way_back)), translated_head(way_back)

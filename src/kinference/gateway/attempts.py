@@ -1,6 +1,7 @@
 """What each attempt of a request asks for, sends and comes to. Decides only: `dispatch` waits."""
 
 import logging
+from collections.abc import Awaitable
 from typing import Final
 
 from kinference.errors import KinferenceError, NoConnectionLeft, UpstreamCut, UpstreamTimeout
@@ -32,10 +33,10 @@ from kinference.shapes.scan import BadBody
 from kinference.shapes.translate import Way, WayBack
 from kinference.structs import Frozen
 from kinference.vocabulary import AbortReason, Api, Loss, StreamUsage
-from kinference.wire.exchange import table
+from kinference.wire.fields import header
 from kinference.wire.sigv4 import Signable, signature
 
-_log = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
 _NOWHERE: Final[frozenset[LocalTarget | ProviderTarget]] = frozenset()
 _SETTLED: Final = StreamUsage.SETTLED
@@ -121,6 +122,13 @@ class Attempts:
             translates=True,
             loss=order.loss,
         )
+
+    def place(self) -> Placed | Awaitable[Placed]:
+        """Ask the picker. Where it has to be waited for, its answer is to be told by `placed`."""
+        placed = self._outside.picker.place(self._order.body.whole, self.arguments())
+        if isinstance(placed, Placed):
+            self.placed(placed)
+        return placed
 
     def placed(self, placed: Placed) -> None:
         """The picker has answered."""
@@ -236,7 +244,7 @@ class Attempts:
         order, api = self._order, self._order.inbound.api
         if sending.way_back is not None or order.counts or api is Api.OPENAI_EMBEDDINGS:
             return None
-        came = is_stream(table(answer.headers))
+        came = is_stream(header(answer.headers, b"content-type"))
         if sending.streams is None:
             is_other = detect.asked_otherwise(api, order.inbound.path, order.body.whole, is_stream=came)
         else:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from kinference.gateway import headers
@@ -13,15 +14,15 @@ from kinference.shapes.counting import TOKENIZE, is_count
 from kinference.shapes.paths import path_to
 from kinference.structs import Frozen
 from kinference.vocabulary import Api
-from kinference.wire.exchange import header
+from kinference.wire.fields import header
 from kinference.wire.sigv4 import AwsKeys
 
-ANTHROPIC_VERSION = b"2023-06-01"
+ANTHROPIC_VERSION: Final = b"2023-06-01"
 """Sent to Anthropic where the client named none."""
-_NOT_EVERYWHERE = frozenset({Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES})
+_NOT_EVERYWHERE: Final = frozenset({Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES})
 """APIs of engines that some engines lack."""
-_KEY_FIELDS = {Api.GEMINI: b"x-goog-api-key", Api.AZURE_OPENAI: b"api-key"}
-_VERSION = re.compile(r"v\d+(alpha|beta)?\d*")
+_KEY_FIELDS: Final = {Api.GEMINI: b"x-goog-api-key", Api.AZURE_OPENAI: b"api-key"}
+_VERSION: Final = re.compile(r"v\d+(alpha|beta)?\d*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kinference.errors import UpstreamCut
 from kinference.gateway.headers import is_stream
 from kinference.ports import Headers
-from kinference.wire.exchange import table
+from kinference.wire.fields import header
 
 _GZIP_MARK: Final = b"\x1f"
 """Begins what gzip makes, and no text."""
@@ -18,7 +18,7 @@ _GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
 _PIECE_MAX: Final = 1024 * 1024
 _JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:[{\[]|\Z)")
 """How an answer in one piece begins, which some pad with blanks until they have it."""
-_CODINGS: Final = (b"gzip", b"x-gzip", b"deflate")
+_CODINGS: Final[tuple[bytes, ...]] = (b"gzip", b"x-gzip", b"deflate")
 
 
 class Beginning:
@@ -30,9 +30,8 @@ class Beginning:
         self.held: deque[bytes] = deque()
         self._inflater: Any = None
         self._is_first = True
-        told = table(headers)
-        coding = told.get(b"content-encoding")
-        self.is_stream = is_stream(told)
+        coding = header(headers, b"content-encoding")
+        self.is_stream = is_stream(header(headers, b"content-type"))
         self._is_plain = coding is None
         if is_read and coding is not None and coding.lower() != b"identity":
             if coding.lower() not in _CODINGS:
@@ -47,6 +46,16 @@ class Beginning:
         """Whether what is held begins like JSON: a page of some proxy's does not, whatever its status says."""
         is_readable = self._is_plain or self._inflater is not None
         return not is_readable or not self.held or _JSON.match(self.held[0]) is not None
+
+    def begin_with(self, chunk: bytes | None) -> None:
+        """The first of an answer in one piece has come. Raises UpstreamCut where there is none or where it is of no
+        JSON, which no client of any API could read.
+        """
+        if chunk is None:
+            raise UpstreamCut("the destination answered with nothing")
+        self.hold(chunk)
+        if not self.could_be_json():
+            raise UpstreamCut("the destination answered with something that is not JSON")
 
     def hold(self, chunk: bytes) -> list[bytes]:
         """Some of it has come. Returns it in the plain. Raises UpstreamCut."""

@@ -18,7 +18,7 @@ from kinference.shapes.answers import NoAnswer
 from kinference.shapes.counting import read_count, write_count
 from kinference.shapes.translate import WayBack
 from kinference.vocabulary import AbortReason
-from kinference.wire.exchange import table
+from kinference.wire.fields import table
 
 
 class Deliverer(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class Deliverer(msgspec.Struct, frozen=True):
             return
         answer, told = delivery.answer, table(delivery.answer.headers)
         answering = Answering(self.outside, self.record, self.route, delivery)
-        way_back, is_stream = delivery.way_back, headers.is_stream(told)
+        way_back, is_stream = delivery.way_back, headers.is_stream(told.get(b"content-type"))
         if way_back is not None and not (is_stream and way_back.back.is_streaming):
             await self._deliver_whole(answering, way_back, reply, is_stream=is_stream)
             return

@@ -5,6 +5,7 @@ answer) is closed by `close`, which its owner calls however the request ends.
 """
 
 import logging
+from collections.abc import Awaitable
 from contextlib import suppress
 
 import msgspec
@@ -39,7 +40,7 @@ class Dispatch:
     """One request's way to an answer."""
 
     def __init__(self, outside: Outside, options: GatewayOptions, record: Record, order: Order) -> None:
-        self._picker, self._upstream, self._options = outside.picker, outside.upstream, options
+        self._upstream, self._options = outside.upstream, options
         self._record, self._order = record, order
         self._attempts = Attempts(outside, options, record, order)
         self._answer: UpstreamAnswer | None = None
@@ -49,7 +50,9 @@ class Dispatch:
         body = self._order.body
         if not body.take_arrived(exchange):
             await receive(body, exchange)
-        placed = await self._place()
+        placed = self._attempts.place()
+        if not isinstance(placed, Placed):
+            placed = await self._late(placed)
         destination = placed.picked.destination
         if destination is None:
             return self._attempts.refused(placed.picked)
@@ -73,7 +76,9 @@ class Dispatch:
     async def _elsewhere(self, failure: Failure) -> Delivery | Failure:
         """Pick once more; what has failed so far stands when there is nowhere else to go."""
         try:
-            placed = await self._place()
+            placed = self._attempts.place()
+            if not isinstance(placed, Placed):
+                placed = await self._late(placed)
         except KinferenceError as error:
             _log.info("%s: no further attempt: %s", self._record.request_id, error)
             return replace(failure, is_final=True)
@@ -96,10 +101,8 @@ class Dispatch:
             if ticket is not None:
                 ticket.abandon()
 
-    async def _place(self) -> Placed:
-        placed = self._picker.place(self._order.body.whole, self._attempts.arguments())
-        if not isinstance(placed, Placed):
-            placed = await placed
+    async def _late(self, placing: Awaitable[Placed]) -> Placed:
+        placed = await placing
         self._attempts.placed(placed)
         return placed
 

@@ -16,7 +16,8 @@ from kinference.gateway.reply import Reply
 from kinference.gateway.routes import SERVED, Route, dialect_of, missed
 from kinference.structs import Frozen
 from kinference.vocabulary import Api, Loss
-from kinference.wire.exchange import Exchange, Table, table
+from kinference.wire.exchange import Exchange
+from kinference.wire.fields import Table, table
 from kinference.wire.strangers import is_of_a_strange_page
 
 _LOGGED_PATH_MAX: Final = 200

@@ -1,20 +1,25 @@
 """Which header fields cross the gateway, in each direction."""
 
 import re
+from typing import Final
 
 from kinference.gateway.auth import CREDENTIAL_FIELDS
 from kinference.ports import Headers
-from kinference.wire.exchange import Table, header
+from kinference.wire.fields import Table, header
 
-_HOP_BY_HOP = frozenset(
+_HOP_BY_HOP: Final = frozenset(
     {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"proxy-connection"}
 )
-_OURS = frozenset({b"host", b"content-length", b"accept-encoding", b"expect", b"x-request-id", b"via", b"forwarded"})
-_SECRET = frozenset({b"authorization", b"cookie", b"proxy-authorization", b"proxy-authenticate", *CREDENTIAL_FIELDS})
-_NEVER_TO_ENGINES = _HOP_BY_HOP | _OURS | _SECRET
-_NEVER_PREFIXES = (b"x-forwarded-", b"x-kinference-")
+_OURS: Final = frozenset(
+    {b"host", b"content-length", b"accept-encoding", b"expect", b"x-request-id", b"via", b"forwarded"}
+)
+_SECRET: Final = frozenset(
+    {b"authorization", b"cookie", b"proxy-authorization", b"proxy-authenticate", *CREDENTIAL_FIELDS}
+)
+_NEVER_TO_ENGINES: Final = _HOP_BY_HOP | _OURS | _SECRET
+_NEVER_PREFIXES: Final[tuple[bytes, ...]] = (b"x-forwarded-", b"x-kinference-")
 
-_TO_PROVIDERS = frozenset(
+_TO_PROVIDERS: Final = frozenset(
     {
         b"accept",
         b"anthropic-beta",
@@ -27,7 +32,7 @@ _TO_PROVIDERS = frozenset(
         b"user-agent",
     }
 )
-_TO_CLIENTS = frozenset(
+_TO_CLIENTS: Final = frozenset(
     {
         b"content-encoding",
         b"content-language",
@@ -39,7 +44,11 @@ _TO_CLIENTS = frozenset(
     }
 )
 
-_REQUEST_ID = re.compile(rb"[!-~]{1,256}")
+_JSON: Final = b"application/json"
+"""What most answers are: no stream, as need not be found out."""
+_EVENTS: Final = b"text/event-stream"
+_STREAMS: Final[tuple[bytes, ...]] = (_EVENTS, b"application/vnd.amazon.eventstream")
+_REQUEST_ID: Final = re.compile(rb"[!-~]{1,256}")
 
 
 def _own(request_id: str) -> Headers:
@@ -90,15 +99,14 @@ def request_id_of(received: Table) -> str | None:
     return value.decode("ascii") if value is not None and _REQUEST_ID.fullmatch(value) else None
 
 
-def is_event_stream(received: Table) -> bool:
-    """Whether an answer is a stream of server-sent events."""
-    return received.get(b"content-type", b"").lower().startswith(b"text/event-stream")
+def is_event_stream(kind: bytes | None) -> bool:
+    """Whether an answer of this `content-type` is a stream of server-sent events."""
+    return kind is not None and kind != _JSON and kind.lower().startswith(_EVENTS)
 
 
-def is_stream(received: Table) -> bool:
-    """Whether an answer comes in events, of text or of AWS's binary framing."""
-    kind = received.get(b"content-type", b"").lower()
-    return kind.startswith((b"text/event-stream", b"application/vnd.amazon.eventstream"))
+def is_stream(kind: bytes | None) -> bool:
+    """Whether one comes in events, of text or of AWS's binary framing."""
+    return kind is not None and kind != _JSON and kind.lower().startswith(_STREAMS)
 
 
 def content_length(received: Headers) -> int | None:

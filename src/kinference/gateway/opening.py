@@ -106,17 +106,12 @@ class Opening(UpstreamAnswer):
         return True
 
     async def begin(self) -> None:
-        """Wait for the first chunk of an answer in one piece. Raises as `chunks` does, and UpstreamCut without any or
-        where it is of no JSON, which no client of any API could read.
-        """
+        """Wait for the first chunk of an answer in one piece. Raises as `chunks` does, and UpstreamCut."""
         self._begin_with(await anext(self._chunks, None))
 
     def _begin_with(self, chunk: bytes | None) -> None:
-        if chunk is None:
-            raise UpstreamCut("the destination answered with nothing")
-        self._hold(chunk)
-        if not self._beginning.could_be_json():
-            raise UpstreamCut("the destination answered with something that is not JSON")
+        self._beginning.begin_with(chunk)
+        self.headers = self._beginning.headers
 
     async def first_event(self, api: Api, patience: Seconds) -> Event | None:
         """The first event of a stream; None when none has come after so long, whatever else has, or too much has before

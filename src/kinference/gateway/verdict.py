@@ -16,7 +16,7 @@ from kinference.gateway.errors import Refusal
 from kinference.ids import Seconds
 from kinference.ports import Headers, UpstreamAnswer
 from kinference.shapes.scan import BadBody, decode
-from kinference.wire.exchange import header
+from kinference.wire.fields import header
 from kinference.wire.patience import Patience
 
 ERROR_BODY_MAX = 1024 * 1024

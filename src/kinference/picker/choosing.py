@@ -18,9 +18,11 @@ from kinference.picker.rewriting import rewrite
 from kinference.picker.tickets import Ticket
 from kinference.ports import Allowance, LocalTarget, PickArguments, PickResult, ProviderTarget
 from kinference.shapes.detect import Parsed, parse
+from kinference.shapes.fields import Named
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody, decode
 from kinference.shapes.translate import WayBack, reaches
+from kinference.structs import Entity, Frozen
 from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
 
 REASON_MAX_CHARS: Final = 512
@@ -30,14 +32,10 @@ NOWHERE: Final[frozenset[Address | ObjectRef]] = frozenset()
 NO_APIS: Final[frozenset[Api]] = frozenset()
 
 
-class _Named(msgspec.Struct):
-    model: str = ""
+_NAMED: Final = msgspec.json.Decoder(Named)
 
 
-_NAMED: Final = msgspec.json.Decoder(_Named)
-
-
-class Chosen(msgspec.Struct, frozen=True):
+class Chosen(Frozen, frozen=True):
     """A decision. `patched` is the body to hand back where that is not the one that was pushed; `path` replaces the
     client's where it is not "".
     """
@@ -56,7 +54,7 @@ class Chosen(msgspec.Struct, frozen=True):
 Admit: TypeAlias = Callable[[Request, Seconds], Decision | Waiting]
 
 
-class Pending(msgspec.Struct, eq=False):
+class Pending(Entity):
     """A body on its way to a decision, which may have to wait.
 
     What cannot be translated is found out by trying: an API that it cannot be translated to is not chosen again.

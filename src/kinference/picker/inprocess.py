@@ -1,12 +1,10 @@
 """The picker by direct call, for a gateway in the same process."""
 
-import asyncio
 from collections.abc import Awaitable
 
 from kinference.ids import ResponseId
-from kinference.picker.choosing import Pending
 from kinference.picker.desk import Desk
-from kinference.picker.held import HeldPick
+from kinference.picker.late import late
 from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, Placed
 from kinference.vocabulary import AbortReason
 
@@ -20,20 +18,7 @@ class InProcessPicker:
 
     def place(self, body: bytes, arguments: PickArguments) -> Placed | Awaitable[Placed]:
         placed = self._desk.place(body, arguments)
-        return placed if isinstance(placed, Placed) else self._late(placed)
-
-    async def _late(self, pending: Pending) -> Placed:
-        woken = asyncio.Event()
-        placed: Placed | HeldPick[Placed] = self._desk.hold_on(pending, woken.set)
-        while isinstance(placed, HeldPick):
-            try:
-                await woken.wait()
-            except BaseException:
-                self._desk.give_up(placed)
-                raise
-            woken.clear()
-            placed = self._desk.resume(placed)
-        return placed
+        return placed if isinstance(placed, Placed) else late(self._desk, placed)
 
     def report_first_token(self, report: FirstTokenReport) -> None:
         self._desk.first_token(report)

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from kinference.core.decision import BackendChoice, EndpointChoice
 from kinference.ports import PickArguments
 from kinference.shapes.counting import count_path, count_request, is_count
@@ -13,6 +11,7 @@ from kinference.shapes.hosts import hosted
 from kinference.shapes.patch import replace_model, set_member
 from kinference.shapes.paths import filled, path_to
 from kinference.shapes.translate import Way, WayBack, translated
+from kinference.structs import Frozen
 from kinference.vocabulary import Api
 
 _GEMINI: Final = Api.GEMINI
@@ -20,7 +19,7 @@ _EMBEDDINGS: Final = Api.OPENAI_EMBEDDINGS
 """Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
 
 
-class Rewritten(msgspec.Struct, frozen=True):
+class Rewritten(Frozen, frozen=True):
     """What to send. No body means the client's own, as it is; no path the client's."""
 
     body: bytes | None

@@ -26,8 +26,8 @@ from kinference.gateway.service import Gateway
 from kinference.ids import ObjectRef, Seconds
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
+from kinference.picker.id_source import IdSource
 from kinference.picker.limits import PickerLimits
-from kinference.picker.numbering import IdSource
 from kinference.picker.service import picker_service
 from kinference.picker.timer import ReclaimTimer
 from kinference.ports import Clock, Picker, Upstream, UpstreamTimeouts

@@ -1,13 +1,14 @@
 """What the gateway looks up: which names clients may ask for, and where an endpoint is."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from kinference.core.fleet import Endpoint, Fleet
 from kinference.core.policy import RoutingRules, is_glob
 from kinference.gateway.backends import EndpointRoute, ServedModel
 from kinference.ids import Address
 
-ANY_MODEL = ServedModel("*", is_glob=True)
+ANY_MODEL: Final = ServedModel("*", is_glob=True)
 """What a pool may serve of which no endpoint has told yet: a name asked for meanwhile is not unknown."""
 
 

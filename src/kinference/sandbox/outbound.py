@@ -11,7 +11,8 @@ from kinference.ports import Headers, UpstreamRequest, UpstreamTimeouts
 from kinference.sandbox.routes import SandboxRoute
 from kinference.shapes.patch import replace_model
 from kinference.shapes.scan import BadBody, members
-from kinference.wire.exchange import Exchange, header
+from kinference.wire.exchange import Exchange
+from kinference.wire.fields import header
 
 ALWAYS = frozenset({b"content-type", b"accept", b"accept-encoding", b"user-agent"})
 PASSED = {

@@ -15,7 +15,8 @@ from kinference.sandbox.mock import mock_answer
 from kinference.sandbox.outbound import outbound
 from kinference.sandbox.patterns import Pattern, pattern_of
 from kinference.sandbox.routes import RouteTable, SandboxRoute
-from kinference.wire.exchange import Exchange, header, respond
+from kinference.wire.exchange import Exchange, respond
+from kinference.wire.fields import header
 from kinference.wire.strangers import OwnNames, is_of_a_strange_page
 
 BODY_BYTES_MAX = 32 * 1024 * 1024

@@ -21,7 +21,7 @@ BYTES_PER_TOKEN: Final = 4
 MEDIA_TOKENS: Final = 1000
 """What an image or a file is taken for where nobody counts."""
 
-_SUFFIXES: Final = ("/messages/count_tokens", "/responses/input_tokens", ":countTokens")
+_SUFFIXES: Final[tuple[str, ...]] = ("/messages/count_tokens", "/responses/input_tokens", ":countTokens")
 _PATHS: Final[Mapping[Api, str]] = {
     Api.OPENAI_RESPONSES: "/v1/responses/input_tokens",
     Api.ANTHROPIC_MESSAGES: "/v1/messages/count_tokens",

@@ -71,6 +71,12 @@ class Body(msgspec.Struct):
     dimensions: msgspec.Raw = ABSENT
 
 
+class Named(msgspec.Struct):
+    """The one member that is told of a body which cannot be read otherwise."""
+
+    model: str = ""
+
+
 class StreamOptions(msgspec.Struct):
     include_usage: bool | None = None
 

@@ -13,12 +13,14 @@ from kinference.shapes.scan import has
 
 STAND_IN_BYTES: Final = 4_096
 """What one counts as: at four bytes a token, what models commonly make of a picture."""
-(_BRACKET,) = b"["
+_BRACKET: Final = b"["[0]
 """A number: to look for a byte by its number is ten times as fast as by bytes of one."""
 _SHORT: Final = 256
 """So little base64 is left as it stands."""
 # Inside a JSON string the quotes would be escaped, so this matches structure and never text.
-_PAYLOAD = re.compile(rb'"(?:url|image_url|file_data|data)"\s{0,32}:\s{0,32}"(?:data:[\w.+/;=\\-]{0,128};base64,)?')
+_PAYLOAD: Final = re.compile(
+    rb'"(?:url|image_url|file_data|data)"\s{0,32}:\s{0,32}"(?:data:[\w.+/;=\\-]{0,128};base64,)?'
+)
 _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_\\"
 """The backslash is there because some writers escape each slash."""
 

@@ -6,7 +6,6 @@ Nothing here is pairwise: each API is read into the one representation and writt
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from kinference.shapes import (
@@ -31,6 +30,7 @@ from kinference.shapes.lost import Lost, Untranslatable, header
 from kinference.shapes.paths import EMBED_PATHS
 from kinference.shapes.reasoners import is_openais
 from kinference.shapes.tooling import NAME_MAX, Tooling, fit_tools
+from kinference.structs import Frozen
 from kinference.vocabulary import Api, Loss, Need
 
 CLIENTS: Final[Mapping[Api, Client]] = {
@@ -56,7 +56,7 @@ _SILENT: Final = Loss.SILENT
 """Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
 
 
-class Way(msgspec.Struct, frozen=True):
+class Way(Frozen, frozen=True):
     """What a translation is between, and for whom."""
 
     client: Api
@@ -70,7 +70,7 @@ class Way(msgspec.Struct, frozen=True):
     """The destination is an engine that takes what vLLM adds to Chat."""
 
 
-class Return(msgspec.Struct, frozen=True):
+class Return(Frozen, frozen=True):
     """What an answer needs on its way back."""
 
     client: Api
@@ -88,14 +88,14 @@ class Return(msgspec.Struct, frozen=True):
     """The answer is an object of which the client wants the one word in it."""
 
 
-class WayBack(msgspec.Struct, frozen=True):
+class WayBack(Frozen, frozen=True):
     """How a translated request's answer comes back, and what the client is told of what was lost."""
 
     back: Return
     warnings: str
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(Frozen, frozen=True):
     """A translation that can be done."""
 
     request: Request

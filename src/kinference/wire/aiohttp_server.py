@@ -16,7 +16,8 @@ from multidict import CIMultiDict
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.ports import Clock, Headers
-from kinference.wire.exchange import Exchange, Handler, header
+from kinference.wire.exchange import Exchange, Handler
+from kinference.wire.fields import header
 from kinference.wire.server_options import HttpServerOptions
 
 _log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """The seam of the HTTP servers: what a handler sees of one request, whichever carrier brought it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from kinference.ids import Seconds
@@ -96,23 +96,7 @@ class HttpServer(Protocol):
         ...
 
 
-Table: TypeAlias = Mapping[bytes, bytes]
-"""The first value of each field by its name."""
-
 Handler: TypeAlias = Callable[[Exchange], Awaitable[None]]
-
-
-def header(headers: Headers, name: bytes) -> bytes | None:
-    """The first value of a field, name in lower case; None when absent."""
-    for field, value in headers:
-        if field == name:
-            return value
-    return None
-
-
-def table(headers: Headers) -> Table:
-    """The fields for who asks more than once: two look-ups in the sequence cost more than making this."""
-    return dict(reversed(headers))
 
 
 async def respond(

@@ -11,7 +11,7 @@ from typing import Protocol
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.ports import Headers
-from kinference.wire.exchange import Table, header
+from kinference.wire.fields import Table, header
 from kinference.wire.http1.answers import has_body
 from kinference.wire.over import OVER
 from kinference.wire.waits import body_of, caught_up

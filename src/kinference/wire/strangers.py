@@ -6,15 +6,16 @@ theirs then. What such a page cannot do is hide the name, in `Host` and in `Orig
 
 import ipaddress
 from collections.abc import Iterable
+from typing import Final
 from urllib.parse import urlsplit
 
 from kinference.ports import Headers
 from kinference.wire.access import Denied
-from kinference.wire.exchange import header
+from kinference.wire.fields import header
 
-_OF_PAGES = ("http", "https")
-_LOCALHOST = "localhost"
-_WITHOUT_ORIGIN = frozenset({"GET", "HEAD"})
+_OF_PAGES: Final[tuple[str, ...]] = ("http", "https")
+_LOCALHOST: Final = "localhost"
+_WITHOUT_ORIGIN: Final = frozenset({"GET", "HEAD"})
 """What browsers send without an `Origin` to where the page is from, or seems to be."""
 
 

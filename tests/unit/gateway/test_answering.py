@@ -12,7 +12,7 @@ from kinference.ids import ResponseId
 from kinference.ports import FinalTokenReport, FirstTokenReport, Headers
 from kinference.shapes.translate import Way, WayBack, translated
 from kinference.vocabulary import AbortReason, Api, Loss
-from kinference.wire.exchange import table
+from kinference.wire.fields import table
 from tests.unit.gateway.fakes import EVENTS, JSON, FakeAnswer, FakeExchange, World
 
 ID = ResponseId(7)

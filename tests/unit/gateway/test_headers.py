@@ -83,9 +83,9 @@ def test_a_request_id_is_kept_when_it_is_one(value: bytes, kept: str | None) -> 
 
 
 def test_a_stream_is_told_by_its_content_type() -> None:
-    assert headers.is_event_stream({b"content-type": b"Text/Event-Stream; charset=utf-8"})
-    assert not headers.is_event_stream({b"content-type": b"application/json"})
-    assert not headers.is_event_stream({})
+    assert headers.is_event_stream(b"Text/Event-Stream; charset=utf-8")
+    assert not headers.is_event_stream(b"application/json")
+    assert not headers.is_event_stream(None)
 
 
 @pytest.mark.parametrize(("value", "length"), [(b"12", 12), (b"0", 0), (b"-1", None), (b"1e3", None), (b"", None)])

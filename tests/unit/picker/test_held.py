@@ -1,6 +1,5 @@
 """Picks that wait: from the desk's side, then over each way to ask."""
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -12,9 +11,8 @@ from kinference.ids import StreamId
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.picker.held import HeldPick
-from kinference.picker.inprocess import InProcessPicker
 from kinference.picker.limits import PickerLimits
-from kinference.ports import FirstTokenReport, LocalTarget, PickArguments, PickResult, Placed
+from kinference.ports import FirstTokenReport, PickArguments, PickResult
 from kinference.vocabulary import AbortReason, Outcome, QosClass
 
 Advance = Callable[[float], None]
@@ -174,31 +172,3 @@ def test_metrics_tell_who_waits_how_long_and_who_was_refused(desk: Desk, metrics
     assert 'kinference_admission_wait_seconds_count{class="interactive"} 1.0' in text
     for pick in picks:
         desk.give_up(pick)
-
-
-async def test_a_direct_call_waits_and_gets_its_answer(desk: Desk) -> None:
-    running, picker = fill(desk), InProcessPicker(desk)
-    async with asyncio.timeout(5):
-        placing = picker.place(BODY, PickArguments(StreamId(0), "acme"))
-        assert not isinstance(placing, Placed)
-        waiting = asyncio.ensure_future(placing)
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        desk.first_token(FirstTokenReport(running[0].response_id, 5, 200))
-        placed = await waiting
-        assert isinstance(placed.picked.destination, LocalTarget)
-        assert placed.body == BODY
-
-
-async def test_a_direct_call_that_is_cancelled_waits_no_longer(desk: Desk) -> None:
-    fill(desk)
-    picker = InProcessPicker(desk)
-    placing = picker.place(BODY, PickArguments(StreamId(0), "acme"))
-    assert not isinstance(placing, Placed)
-    waiting = asyncio.ensure_future(placing)
-    await asyncio.sleep(0)
-    assert len(desk.admission) == 1
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert len(desk.admission) == 0

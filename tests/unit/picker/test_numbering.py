@@ -1,6 +1,6 @@
 from random import Random
 
-from kinference.picker.numbering import IdSource, draw_id
+from kinference.picker.numbering import draw_id
 
 
 class Loaded(Random):
@@ -25,12 +25,3 @@ def test_an_id_in_use_is_drawn_again() -> None:
 
 def test_the_source_says_which_id_it_is() -> None:
     assert draw_id(Random(1)) == draw_id(Random(1)) != draw_id(Random(2))
-
-
-def test_ids_come_by_the_batch_and_each_once() -> None:
-    source = IdSource()
-    drawn = [draw_id(source) for _ in range(1000)]
-    assert len(set(drawn)) == 1000
-    assert all(0 < number < 2**64 for number in drawn)
-    assert max(drawn).bit_length() > 60
-    assert source.getrandbits(8) < 256

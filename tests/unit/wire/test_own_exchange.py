@@ -7,7 +7,7 @@ import pytest
 
 from kinference.errors import ClientGone
 from kinference.ports import Headers
-from kinference.wire.exchange import table
+from kinference.wire.fields import table
 from kinference.wire.http2.http_head import HttpHead
 from kinference.wire.over import OVER
 from kinference.wire.own_exchange import OwnExchange, wake

@@ -1,18 +1,18 @@
 """One request and its answer as a handler sees them, on our own HTTP/1.1 connection."""
 
 from collections.abc import Awaitable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from kinference.ids import Seconds
 from kinference.ports import Headers
-from kinference.wire.exchange import table
+from kinference.wire.fields import table
 from kinference.wire.http1 import answers
 from kinference.wire.http1.requests import RequestHead
 from kinference.wire.over import OVER
 from kinference.wire.own_exchange import OwnExchange
 from kinference.wire.untaken import Untaken
 
-BODY_HELD_MAX = 256 * 1024
+BODY_HELD_MAX: Final = 256 * 1024
 """Body bytes that may wait for the handler before the client is made to wait."""
 
 

@@ -2,19 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from kinference.ids import Seconds
 from kinference.ports import Headers
-from kinference.wire.exchange import table
+from kinference.wire.fields import table
 from kinference.wire.http2.fields import CR, LF
 from kinference.wire.http2.headers import literal
 from kinference.wire.http2.http_head import HttpHead
 from kinference.wire.over import OVER
 from kinference.wire.own_exchange import OwnExchange, wake
 
-CONTINUE = literal(b":status", b"100")
-SERVER = literal(b"server", b"kinference")
+CONTINUE: Final = literal(b":status", b"100")
+SERVER: Final = literal(b"server", b"kinference")
 
 
 class Line(Protocol):
