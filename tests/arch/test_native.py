@@ -1,11 +1,13 @@
 """What mypyc takes without a word and means otherwise: no module on the list of those that are compiled has any of it."""
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterable, Iterator
 
 from tests.arch.source import PACKAGE, ROOT, Module, parsed, report, source_modules
 
+CONSTANT = re.compile(r"_*[A-Z][A-Z0-9_]+")
 WAITS = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
@@ -37,6 +39,16 @@ def options_of_classes(modules: Iterable[Module]) -> Iterator[str]:
                     yield module.at(node, "compiled, it loses these options; take them from a base in structs.py")
 
 
+def looked_up(modules: Iterable[Module]) -> Iterator[str]:
+    """Constants of a module that are not `Final`. A tuple may be: of floats mypyc loses it."""
+    for module in modules:
+        for node in module.tree.body:
+            if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Tuple):
+                names = [name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+                if any(CONSTANT.fullmatch(name) for name in names):
+                    yield module.at(node, "compiled, it is looked up at each use; say `: Final`")
+
+
 def test_every_module_on_the_list_exists_and_is_there_once() -> None:
     paths = listed()
     assert paths == sorted(set(paths))
@@ -50,6 +62,11 @@ def test_nothing_compiled_waits() -> None:
 
 def test_no_compiled_class_has_options_of_its_own() -> None:
     findings = list(options_of_classes(compiled()))
+    assert not findings, report(findings)
+
+
+def test_constants_of_compiled_modules_are_final() -> None:
+    findings = list(looked_up(compiled()))
     assert not findings, report(findings)
 
 
@@ -71,3 +88,14 @@ def test_options_of_a_class_are_found() -> None:
         class Half(FrozenLeaf, frozen=True, eq=False): ...
     """
     assert [line.split(":")[1] for line in options_of_classes([parsed(lines)])] == ["4", "5"]
+
+
+def test_constants_that_are_looked_up_are_found() -> None:
+    lines = """
+        GOOD: Final = 1
+        Key = TypeVar("Key")
+        RANGE = (0.5, 32.0)
+        BAD = 2
+        _ONE, _TWO = b"12"
+    """
+    assert [line.split(":")[1] for line in looked_up([parsed(lines)])] == ["5", "6"]

@@ -28,18 +28,18 @@ from kinference.core.weigh import Weighing
 from kinference.ids import Milliseconds, ObjectRef, Seconds
 from kinference.vocabulary import Outcome, QosClass
 
-AGAIN_S = 0.02
+AGAIN_S: Final = 0.02
 """Those that wait are not walked again so soon after nobody could start: each had better reasons to wait."""
-TICK_S = 0.001
-LOOK_S = 0.25
+TICK_S: Final = 0.001
+LOOK_S: Final = 0.25
 """While any wait, so often at least: a scrape may have told of room."""
-HINT_MAX_S = 60.0
-GROUPS_MAX = 100
-WEIGHED_MAX = 4
+HINT_MAX_S: Final = 60.0
+GROUPS_MAX: Final = 100
+WEIGHED_MAX: Final = 4
 """So many are weighed anew in a look; the rest is judged from memory."""
-OVERDUE_MAX = 64
+OVERDUE_MAX: Final = 64
 """So many are told in a look that they have waited too long: each is asked about once more."""
-PASSING = frozenset({Verdict.NOT_READY.cause, Verdict.DRAINING.cause})
+PASSING: Final = frozenset({Verdict.NOT_READY.cause, Verdict.DRAINING.cause})
 """Why nobody can serve a request for the moment: it may be over before its wait is."""
 
 _DEFERRABLE: Final = QosClass.DEFERRABLE  # Python 3.11 finds a member by a hook each time

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from itertools import islice
+from typing import Final
 
-FOLLOWING_MAX = 64
+FOLLOWING_MAX: Final = 64
 """So many are told of at once; the others when the next one leaves that begins like them."""
 
 

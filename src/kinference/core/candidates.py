@@ -7,6 +7,7 @@ from functools import partial
 from itertools import count, groupby
 from math import log
 from operator import attrgetter
+from typing import Final
 
 from xxhash import xxh3_64_intdigest
 
@@ -25,12 +26,12 @@ from kinference.ids import Seconds
 from kinference.structs import FrozenRecord
 from kinference.vocabulary import Need
 
-CONTEXT_SLACK = 1.25
+CONTEXT_SLACK: Final = 1.25
 """The prompt's tokens are an estimate: only what is clearly too long is kept from an engine."""
-CACHED_MAX = 1_024
-HASH_MAX = 1.0 - 2.0**-53
-_CLOSED = attrgetter("closed")
-DOUBTS = {
+CACHED_MAX: Final = 1_024
+HASH_MAX: Final = 1.0 - 2.0**-53
+_CLOSED: Final = attrgetter("closed")
+DOUBTS: Final = {
     PrefixSignal.WARMING: "what it stored before its events were read",
     PrefixSignal.GAP: "some of its events were lost",
     PrefixSignal.BROKEN: "its events do not come in",

@@ -10,6 +10,7 @@ its share of those to come, beside the engines that have the prefix already, so 
 
 from collections.abc import Sequence
 from operator import sub
+from typing import Final
 
 from kinference.core.candidates import Group
 from kinference.core.cost import Case, Interference
@@ -18,9 +19,9 @@ from kinference.core.weigh import Prompt, Weighing
 from kinference.ids import Milliseconds
 from kinference.structs import EntityLeaf
 
-COPY = "copy"
+COPY: Final = "copy"
 """The column of what has been paid of the work for a prefix that others have cached."""
-LOSSES_MAX = 1 << 16
+LOSSES_MAX: Final = 1 << 16
 """So many are remembered over all prefixes and engines; those of the prefix used longest ago go first."""
 
 

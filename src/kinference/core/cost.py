@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
 from operator import attrgetter, mul
-from typing import Protocol
+from typing import Final, Protocol
 
 from kinference.core.health import Circuit
 from kinference.core.ledger import Load
@@ -14,27 +14,27 @@ from kinference.core.roster import Destination
 from kinference.ids import Milliseconds, Seconds
 from kinference.structs import FrozenRecord
 
-STEP_MS_PER_REQUEST = 0.05
+STEP_MS_PER_REQUEST: Final = 0.05
 """What one more sequence in the batch adds to every decode step."""
-FIRST_TOKEN_MS = 2_000.0
+FIRST_TOKEN_MS: Final = 2_000.0
 """A wait for a first token that is in order."""
-TOKEN_MS = 60.0
+TOKEN_MS: Final = 60.0
 """A wait for each token after it that is in order."""
-ENGINES_KNOWN = 4_096
+ENGINES_KNOWN: Final = 4_096
 """So many chances are remembered: few are asked for, again and again."""
-SHORT_TOKENS = FIRST_TOKEN_MS / TOKEN_MS
+SHORT_TOKENS: Final = FIRST_TOKEN_MS / TOKEN_MS
 """So many in order take as long as a wait for the first that is in order."""
-IN_A_ROW = 3
+IN_A_ROW: Final = 3
 """Who finds no engine free so many times one after the other finds no pause between prompts."""
-CALM_MS = 125.0
+CALM_MS: Final = 125.0
 """Behind a queue so long a calmer batch is worth nothing."""
-REQUEST_TOKENS = 32
+REQUEST_TOKENS: Final = 32
 """An engine computes the last block and schedules the request, whatever it has cached."""
-RETRY_MS = 2_000.0
+RETRY_MS: Final = 2_000.0
 """What a failed attempt costs the client, at the least."""
 
 
-_FAILURES = attrgetter("failure_ratio")
+_FAILURES: Final = attrgetter("failure_ratio")
 
 
 class Case(FrozenRecord, frozen=True):

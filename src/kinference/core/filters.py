@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from kinference.core.policy import TenantRule, may_go
 from kinference.core.request import Request
 from kinference.core.roster import Destination
 from kinference.vocabulary import Api, Engine
 
-OPENAI_APIS = frozenset({Api.OPENAI_CHAT, Api.OPENAI_RESPONSES, Api.OPENAI_COMPLETIONS, Api.OPENAI_EMBEDDINGS})
-ENGINE_APIS: dict[Engine, frozenset[Api]] = {
+OPENAI_APIS: Final = frozenset({Api.OPENAI_CHAT, Api.OPENAI_RESPONSES, Api.OPENAI_COMPLETIONS, Api.OPENAI_EMBEDDINGS})
+ENGINE_APIS: Final[dict[Engine, frozenset[Api]]] = {
     Engine.AUTO: OPENAI_APIS | {Api.ANTHROPIC_MESSAGES},
     Engine.VLLM: OPENAI_APIS | {Api.ANTHROPIC_MESSAGES},
     Engine.SGLANG: OPENAI_APIS | {Api.ANTHROPIC_MESSAGES},
@@ -142,7 +142,7 @@ class HasPrice:
         return Verdict.UNPRICED if question.destination.price(question.model) is None else None
 
 
-FILTERS: tuple[Filter, ...] = (
+FILTERS: Final[tuple[Filter, ...]] = (
     ServesModel(),
     SpeaksApi(),
     HasNeeds(),

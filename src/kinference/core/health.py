@@ -1,16 +1,17 @@
 """Circuits: a destination that fails is left alone for a growing time, then tried with a trickle of real traffic."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from kinference.ids import Seconds
 
-FAILURES_TO_OPEN = 3
-BACKOFF_S = 1.0
-BACKOFF_MAX_S = 60.0
-TRIAL_EVERY_S = 1.0
-UNUSABLE_BACKOFF_S = 30.0
-UNUSABLE_BACKOFF_MAX_S = 300.0
-FAILURE_SMOOTHING = 0.2
+FAILURES_TO_OPEN: Final = 3
+BACKOFF_S: Final = 1.0
+BACKOFF_MAX_S: Final = 60.0
+TRIAL_EVERY_S: Final = 1.0
+UNUSABLE_BACKOFF_S: Final = 30.0
+UNUSABLE_BACKOFF_MAX_S: Final = 300.0
+FAILURE_SMOOTHING: Final = 0.2
 
 
 @dataclass(slots=True, eq=False)

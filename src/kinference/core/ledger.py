@@ -11,36 +11,37 @@ that told of nothing at all while a request of ours was served there is not beli
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
-from typing import cast
+from typing import Final, cast
 
 from kinference.core.fleet import Observation
 from kinference.ids import Milliseconds, ReservationId, Seconds
 from kinference.structs import EntityLeaf
 
-SCRAPE_FADES_S = 5.0
+SCRAPE_FADES_S: Final = 5.0
 """A scrape this old counts half, and older ones less: a hung exporter must not keep traffic away for ever."""
-FROZEN_AFTER_S = 10.0
+FROZEN_AFTER_S: Final = 10.0
 """A busy engine whose numbers have stood still for longer has an exporter that hangs: they age from then on."""
-LOST_AFTER_S = 15.0
+LOST_AFTER_S: Final = 15.0
 """For how long an engine has to tell of less than we count. What is on its way there or back is younger."""
-DOUBTED_AFTER_S = 2.0
+DOUBTED_AFTER_S: Final = 2.0
 """For how long it has to do so until nobody is made to wait for what it does not tell of."""
-IDLE_SCRAPES = 3
+IDLE_SCRAPES: Final = 3
 """So many scrapes in a row that tell of an idle engine while it serves one of ours are no word of the engine."""
-SILENCE, SILENCE_MS = 4.0, 1_000.0
+SILENCE: Final = 4.0
+SILENCE_MS: Final = 1_000.0
 """A first token that takes so many times as long as expected, and so long beyond, will not be reported."""
-SILENCE_S: Seconds = SILENCE_MS / 1e3
+SILENCE_S: Final[Seconds] = SILENCE_MS / 1e3
 """Sooner than this none is overdue by far."""
-UNHEARD_MS_MAX = 2_000.0
+UNHEARD_MS_MAX: Final = 2_000.0
 """Where nobody has ever reported, what is expected is a guess, and nobody is made to wait for one longer than this."""
-HEADWAY_MAX = 64.0
-LAG_MS_MAX = 1_000.0
+HEADWAY_MAX: Final = 64.0
+LAG_MS_MAX: Final = 1_000.0
 """The report of a first token that takes longer was kept back by its caller, and tells nothing of the way."""
-LATELY = 0.8
+LATELY: Final = 0.8
 """Of what was expected and what happened so much is kept with each first token: about the last five count."""
-DOUBT_MS = 50.0
+DOUBT_MS: Final = 50.0
 """So much of both counts as having gone as expected."""
-UNLIMITED = float("inf")
+UNLIMITED: Final = float("inf")
 
 
 @dataclass(slots=True, eq=False)

@@ -41,7 +41,7 @@ from kinference.core.weigh import (
 from kinference.ids import Milliseconds, ReservationId, Seconds
 from kinference.vocabulary import AbortReason, Outcome
 
-UNUSABLE = {
+UNUSABLE: Final = {
     AbortReason.BACKEND_UNRESOLVED: "a caller could not resolve it",
     AbortReason.BACKEND_UNAUTHORIZED: "a caller had no valid credential for it",
 }
@@ -49,9 +49,9 @@ UNUSABLE = {
 
 _OK: Final = Outcome.OK  # Python 3.11 finds a member by a hook each time
 _DEGRADED: Final = Outcome.DEGRADED
-SEED_BITS = 53
+SEED_BITS: Final = 53
 """Of the draws of a recorded decision: a number that every reader of JSON keeps."""
-BEYOND_HASHING = "the prompt is longer than the prefix index looks at; what is cached beyond that is unknown"
+BEYOND_HASHING: Final = "the prompt is longer than the prefix index looks at; what is cached beyond that is unknown"
 
 
 class Router:

@@ -4,15 +4,16 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase, translate
+from typing import Final
 
 from kinference.core.limits import Limits
 from kinference.core.request import Request
 from kinference.ids import ObjectRef
 from kinference.vocabulary import QosClass
 
-NAME_MAX = 512
+NAME_MAX: Final = 512
 """A longer model or tenant name matches nothing: no pattern is run over what a client makes up at length."""
-SHOWN_MAX = 80
+SHOWN_MAX: Final = 80
 
 
 class TargetKind(Enum):

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kinference.core.ledger import SCRAPE_FADES_S, Load
 from kinference.core.rates import Rates
 from kinference.core.roster import Destination
 from kinference.ids import Milliseconds, Seconds
 
-TRIED = 16
+TRIED: Final = 16
 """So many first tokens behind other prompts tell how long prompts wait for each other somewhere."""
 
-MARGIN_MS = 1e-3
+MARGIN_MS: Final = 1e-3
 """Far more than one and the same moment, reckoned at two, can differ by."""
 
 Place: TypeAlias = tuple[Destination, Rates]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from statistics import fmean
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kinference.core.fleet import BackendSpec, Endpoint, Fleet
 from kinference.core.health import Circuit
@@ -17,19 +17,19 @@ from kinference.core.rates import BACKEND_BASE_MS, SAMPLE_MS_MAX, Line, PeakLate
 from kinference.ids import Address, ObjectRef, Seconds
 from kinference.vocabulary import Need
 
-SMOOTHING = 0.05
-BYTES_PER_TOKEN = 4.0
+SMOOTHING: Final = 0.05
+BYTES_PER_TOKEN: Final = 4.0
 BYTES_PER_TOKEN_RANGE = (0.5, 32.0)
-OUTPUT_TOKENS = 256.0
-UNCACHED_TOKENS = 512.0
-TRUST_SMOOTHING = 0.2
-MODELS_MAX = 4_096
-ADAPTERS_LOADED = 8
+OUTPUT_TOKENS: Final = 256.0
+UNCACHED_TOKENS: Final = 512.0
+TRUST_SMOOTHING: Final = 0.2
+MODELS_MAX: Final = 4_096
+ADAPTERS_LOADED: Final = 8
 """At once, in an engine that does not tell how many."""
-RELAX_EVERY_S = 1.0
-KEPT_PER_S = 0.9
+RELAX_EVERY_S: Final = 1.0
+KEPT_PER_S: Final = 0.9
 """Of what was learned of an endpoint, for each second that it has nothing to do."""
-FADED_S = 120.0
+FADED_S: Final = 120.0
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 from types import MappingProxyType
+from typing import Final
 
 from kinference.core.alike import Alike
 from kinference.core.candidates import Group
@@ -32,12 +33,12 @@ from kinference.core.weigh import Prompt, Weighing
 from kinference.ids import Milliseconds, Seconds
 from kinference.vocabulary import QosClass
 
-AGED_TURN = 8
+AGED_TURN: Final = 8
 """Of so many that leave, one may be batch work that has waited out its objective before interactive work."""
 
-DEBTS_MAX = 1_024
+DEBTS_MAX: Final = 1_024
 """So many tenants that have left are remembered with what they had more than others."""
-GONE_MAX = 64
+GONE_MAX: Final = 64
 """So many more than wait may be remembered of those that have left."""
 
 
@@ -51,7 +52,7 @@ class ClassRule:
     """After this a request that waits is refused."""
 
 
-CLASS_RULES: Mapping[QosClass, ClassRule] = MappingProxyType(
+CLASS_RULES: Final[Mapping[QosClass, ClassRule]] = MappingProxyType(
     {
         QosClass.INTERACTIVE: ClassRule(2.0, 60.0),
         QosClass.BATCH: ClassRule(30.0, 600.0),

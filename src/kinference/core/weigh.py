@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from operator import mul
+from typing import Final
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -19,9 +20,9 @@ from kinference.core.standing import collect
 from kinference.ids import Milliseconds, Seconds
 from kinference.structs import EntityLeaf, FrozenRecord
 
-ROOM_KNOWN_S: Seconds = 10.0
+ROOM_KNOWN_S: Final[Seconds] = 10.0
 """A scrape older than this tells of no full KV cache any more: a hung exporter must not close an engine for ever."""
-HOUR_MS: Milliseconds = 3_600_000.0
+HOUR_MS: Final[Milliseconds] = 3_600_000.0
 
 
 class Prompt(EntityLeaf):

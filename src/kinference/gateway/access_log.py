@@ -1,15 +1,16 @@
 """One line for each request: what was asked of whom and how it went, without bodies, keys or queries."""
 
 import logging
+from typing import Final
 
 from kinference.ids import Milliseconds, Seconds
 from kinference.observe.metrics import GATEWAY_OVERHEAD, GATEWAY_REQUESTS, GATEWAY_TOKENS, GATEWAY_TTFT, Metrics
 from kinference.ports import PickResult
 from kinference.vocabulary import Keyed
 
-_log = logging.getLogger("kinference.gateway")
+_log: Final = logging.getLogger("kinference.gateway")
 
-CLIENT_CLOSED_STATUS = 499
+CLIENT_CLOSED_STATUS: Final = 499
 """For the log and the metrics, where no head went out: nobody was left to read one."""
 
 
@@ -25,7 +26,7 @@ class End(Keyed):
     INTERNAL = "internal"
 
 
-_ENDS = {end: end.value for end in End}
+_ENDS: Final = {end: end.value for end in End}
 
 
 class Record:

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Final
 
 from kinference.ports import Headers
 from kinference.vocabulary import QosClass
 
-CREDENTIAL_FIELDS = (b"x-api-key", b"api-key", b"x-goog-api-key")
-_BEARER = b"bearer "
+CREDENTIAL_FIELDS: Final[tuple[bytes, ...]] = (b"x-api-key", b"api-key", b"x-goog-api-key")
+_BEARER: Final = b"bearer "
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Caller:
     qos: QosClass = QosClass.INTERACTIVE
 
 
-ANYONE = Caller()
+ANYONE: Final = Caller()
 """Who shows no credential, or one that nobody asked for."""
 
 

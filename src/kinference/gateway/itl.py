@@ -1,11 +1,12 @@
 """The inter-token histogram of a report, in layout 1 of the contract."""
 
 from bisect import bisect_left
+from typing import Final
 
 from kinference.ids import Milliseconds
 
-LAYOUT = 1
-EDGES_MS = (5, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)
+LAYOUT: Final = 1
+EDGES_MS: Final[tuple[int, ...]] = (5, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)
 """Upper-inclusive edges; what is over the last lies in the fifteenth bucket."""
 
 

@@ -5,7 +5,7 @@ and anything else, which can only be broken off.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -19,15 +19,15 @@ from kinference.shapes.usage import Usage, read_usage
 from kinference.shapes.watch import Kind, StreamWatcher
 from kinference.vocabulary import Api
 
-BROKEN_CODE = "upstream_closed"
-BROKEN_MESSAGE = "the destination closed its answer before the end"
-UNARY_KEPT_MAX = 8 * 1024 * 1024
+BROKEN_CODE: Final = "upstream_closed"
+BROKEN_MESSAGE: Final = "the destination closed its answer before the end"
+UNARY_KEPT_MAX: Final = 8 * 1024 * 1024
 """A longer unary answer is relayed without reading its usage."""
-BYTES_PER_TOKEN = 4
+BYTES_PER_TOKEN: Final = 4
 """For estimates, where the destination counted nothing."""
-_EVENT_END = b"\n\n"
-_EVENT_ENDS = (b"\n\n", b"\n\r\n", b"\r\r")
-_END_BYTES_MAX = 3
+_EVENT_END: Final = b"\n\n"
+_EVENT_ENDS: Final[tuple[bytes, ...]] = (b"\n\n", b"\n\r\n", b"\r\r")
+_END_BYTES_MAX: Final = 3
 
 
 class Counted(Protocol):
@@ -253,4 +253,4 @@ def _gemini_farewell() -> bytes:
     return emit("", msgspec.json.encode({"error": {"code": 502, "message": BROKEN_MESSAGE, "status": "UNAVAILABLE"}}))
 
 
-_FAREWELLS = {Api.ANTHROPIC_MESSAGES: _anthropic_farewell, Api.GEMINI: _gemini_farewell}
+_FAREWELLS: Final = {Api.ANTHROPIC_MESSAGES: _anthropic_farewell, Api.GEMINI: _gemini_farewell}

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
 from kinference.vocabulary import Api
 
@@ -45,7 +46,7 @@ def _infer(api: Api, *, runs_prompt: bool = True) -> Route:
     return Route(Duty.INFER, ("POST",), api, runs_prompt)
 
 
-ROUTES = {
+ROUTES: Final = {
     "/": Route(Duty.HEALTH, ("HEAD",)),
     "/health": Route(Duty.HEALTH, ("GET", "HEAD")),
     "/v1/models": Route(Duty.LIST_MODELS, ("GET",)),
@@ -59,16 +60,16 @@ ROUTES = {
     "/v1/responses/input_tokens": _infer(Api.OPENAI_RESPONSES, runs_prompt=False),
 }
 
-_MODEL_PREFIXES = ("/v1/models/", "/v1beta/models/")
+_MODEL_PREFIXES: Final[tuple[str, ...]] = ("/v1/models/", "/v1beta/models/")
 """What follows is a model's id, slashes and all; or, for Gemini, the id as one segment, a colon and an action."""
-_GEMINI_ACTIONS = (":generateContent", ":streamGenerateContent")
-_GEMINI_COUNT = ":countTokens"
-_GEMINI = _infer(Api.GEMINI)
-_GEMINI_COUNTING = _infer(Api.GEMINI, runs_prompt=False)
-_ONE_MODEL = Route(Duty.SHOW_MODEL, ("GET",))
+_GEMINI_ACTIONS: Final[tuple[str, ...]] = (":generateContent", ":streamGenerateContent")
+_GEMINI_COUNT: Final = ":countTokens"
+_GEMINI: Final = _infer(Api.GEMINI)
+_GEMINI_COUNTING: Final = _infer(Api.GEMINI, runs_prompt=False)
+_ONE_MODEL: Final = Route(Duty.SHOW_MODEL, ("GET",))
 
 
-SERVED = (
+SERVED: Final = (
     *(path for path, route in ROUTES.items() if route.duty is not Duty.HEALTH),
     *(f"{_MODEL_PREFIXES[-1]}MODEL{action}" for action in (*_GEMINI_ACTIONS, _GEMINI_COUNT)),
 )
@@ -117,4 +118,4 @@ def _dialect_by(path: str) -> Dialect:
     return Dialect.OPENAI
 
 
-_DIALECTS = {path: _dialect_by(path) for path in ROUTES}
+_DIALECTS: Final = {path: _dialect_by(path) for path in ROUTES}

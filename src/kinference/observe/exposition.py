@@ -6,8 +6,9 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from math import inf, isfinite
+from typing import Final
 
-_WHOLE_DIGITS_MAX = 6
+_WHOLE_DIGITS_MAX: Final = 6
 """Longer numbers have an exponent, as Go writes them."""
 
 

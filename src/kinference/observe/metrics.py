@@ -10,11 +10,11 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 
 from kinference.observe.exposition import Series, counters, gauges, histograms
 
-LABEL_VALUES_MAX = 256
+LABEL_VALUES_MAX: Final = 256
 """Distinct values of one label; what comes after is counted under `other` (names sent by clients are unbounded)."""
 
-LABEL_CHARS_MAX = 128
-OTHER = "other"
+LABEL_CHARS_MAX: Final = 128
+OTHER: Final = "other"
 
 
 class Kind(Enum):
@@ -37,167 +37,191 @@ class Metric:
     buckets: tuple[float, ...] = ()
 
 
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_SECONDS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+)
 _WAITS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 _OVERHEAD = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5)
 
-GATEWAY_REQUESTS = Metric(
+GATEWAY_REQUESTS: Final = Metric(
     "kinference_gateway_requests_total", Kind.COUNTER, "HTTP requests answered.", ("api", "status", "outcome")
 )
-GATEWAY_OVERHEAD = Metric(
+GATEWAY_OVERHEAD: Final = Metric(
     "kinference_gateway_overhead_seconds", Kind.HISTOGRAM, "Our own time in a request.", (), _OVERHEAD
 )
-GATEWAY_TTFT = Metric(
+GATEWAY_TTFT: Final = Metric(
     "kinference_gateway_time_to_first_token_seconds", Kind.HISTOGRAM, "From dispatch to first byte.", (), _SECONDS
 )
-GATEWAY_FAILURES = Metric(
+GATEWAY_FAILURES: Final = Metric(
     "kinference_gateway_failed_attempts_total", Kind.COUNTER, "Attempts that a destination failed.", ("kind",)
 )
-GATEWAY_TOKENS = Metric(
+GATEWAY_TOKENS: Final = Metric(
     "kinference_gateway_tokens_total",
     Kind.COUNTER,
     "Tokens of relayed answers, estimated where not reported.",
     ("kind",),
 )
-PICKS = Metric("kinference_picker_picks_total", Kind.COUNTER, "Answered picks.", ("outcome",))
-PICK_SECONDS = Metric("kinference_picker_pick_seconds", Kind.HISTOGRAM, "Synchronous part of a pick.", (), _OVERHEAD)
-BUFFERED_BYTES = Metric("kinference_picker_buffered_bytes", Kind.GAUGE, "Bytes held in bodies, all states.")
-WAITING = Metric("kinference_admission_waiting", Kind.GAUGE, "Picks that wait for an engine to have room.", ("class",))
-ADMISSION_WAIT = Metric(
+PICKS: Final = Metric("kinference_picker_picks_total", Kind.COUNTER, "Answered picks.", ("outcome",))
+PICK_SECONDS: Final = Metric(
+    "kinference_picker_pick_seconds", Kind.HISTOGRAM, "Synchronous part of a pick.", (), _OVERHEAD
+)
+BUFFERED_BYTES: Final = Metric("kinference_picker_buffered_bytes", Kind.GAUGE, "Bytes held in bodies, all states.")
+WAITING: Final = Metric(
+    "kinference_admission_waiting", Kind.GAUGE, "Picks that wait for an engine to have room.", ("class",)
+)
+ADMISSION_WAIT: Final = Metric(
     "kinference_admission_wait_seconds",
     Kind.HISTOGRAM,
     "How long picks that had to wait did so, whatever came of it.",
     ("class",),
     _WAITS,
 )
-SHED = Metric(
+SHED: Final = Metric(
     "kinference_admission_shed_total",
     Kind.COUNTER,
     "Picks refused because too many waited, or for too long.",
     ("class",),
 )
-LIVE_TICKETS = Metric(
+LIVE_TICKETS: Final = Metric(
     "kinference_picker_live_tickets", Kind.GAUGE, "Picked requests not yet final, aborted or expired."
 )
-EXPIRED = Metric("kinference_picker_expired_total", Kind.COUNTER, "What the timer reclaimed.", ("what",))
-ITL_IGNORED = Metric(
+EXPIRED: Final = Metric("kinference_picker_expired_total", Kind.COUNTER, "What the timer reclaimed.", ("what",))
+ITL_IGNORED: Final = Metric(
     "kinference_picker_itl_ignored_total", Kind.COUNTER, "Reports whose inter-token part was unusable."
 )
-INTER_TOKEN_GAPS = Metric(
+INTER_TOKEN_GAPS: Final = Metric(
     "kinference_picker_inter_token_gaps_total",
     Kind.COUNTER,
     "Gaps between tokens that callers reported, by destination and upper edge in milliseconds (not cumulative).",
     ("destination", "up_to_ms"),
 )
-ABORTS = Metric("kinference_picker_aborts_total", Kind.COUNTER, "Live requests that callers aborted.", ("reason",))
+ABORTS: Final = Metric(
+    "kinference_picker_aborts_total", Kind.COUNTER, "Live requests that callers aborted.", ("reason",)
+)
 
-CIRCUIT_OPEN = Metric(
+CIRCUIT_OPEN: Final = Metric(
     "kinference_picker_circuit_open",
     Kind.GAUGE,
     "1 for a destination that is left alone for its failures, or tried again with a trickle.",
     ("destination",),
 )
-DRAINING = Metric(
+DRAINING: Final = Metric(
     "kinference_picker_draining",
     Kind.GAUGE,
     "1 for an endpoint that finishes what it has and takes nothing new.",
     ("destination",),
 )
-LIMIT_REFUSALS = Metric(
+LIMIT_REFUSALS: Final = Metric(
     "kinference_tenant_limit_refusals_total",
     Kind.COUNTER,
     "Picks refused because a tenant was at one of its limits.",
     ("tenant", "limit"),
 )
-TENANT_SPENT = Metric(
+TENANT_SPENT: Final = Metric(
     "kinference_tenant_spent_usd_total",
     Kind.COUNTER,
     "US dollars spent by tenants that have limits, at known prices.",
     ("tenant",),
 )
-TENANT_UNPRICED = Metric(
+TENANT_UNPRICED: Final = Metric(
     "kinference_tenant_unpriced_requests_total",
     Kind.COUNTER,
     "Requests of tenants that have limits, served at a price that nobody knows.",
     ("tenant",),
 )
 
-EVENT_LOOP_LAG = Metric(
+EVENT_LOOP_LAG: Final = Metric(
     "kinference_event_loop_lag_seconds", Kind.HISTOGRAM, "How late the event loop ran what was due.", (), _OVERHEAD
 )
 
-KV_BATCHES = Metric("kinference_kv_batches_total", Kind.COUNTER, "Batches of KV-cache events.", ("endpoint", "outcome"))
-KV_EVENTS = Metric(
+KV_BATCHES: Final = Metric(
+    "kinference_kv_batches_total", Kind.COUNTER, "Batches of KV-cache events.", ("endpoint", "outcome")
+)
+KV_EVENTS: Final = Metric(
     "kinference_kv_blocks_total", Kind.COUNTER, "Engine blocks that KV-cache events told of.", ("endpoint", "what")
 )
-KV_GAPS = Metric(
+KV_GAPS: Final = Metric(
     "kinference_kv_gaps_total", Kind.COUNTER, "Gaps in KV-cache events that could not be replayed.", ("endpoint",)
 )
-KV_LAG = Metric(
+KV_LAG: Final = Metric(
     "kinference_kv_lag_seconds",
     Kind.HISTOGRAM,
     "Age of KV-cache events when they came, by the engine's clock.",
     (),
     _SECONDS,
 )
-KV_TOKENIZED = Metric(
+KV_TOKENIZED: Final = Metric(
     "kinference_kv_prompts_total",
     Kind.COUNTER,
     "Prompts to be put into tokens for KV-cache events.",
     ("outcome",),
 )
 
-CONTROL_LEFT_OUT = Metric(
+CONTROL_LEFT_OUT: Final = Metric(
     "kinference_control_routes_left_out",
     Kind.GAUGE,
     "1 for an inference route that cannot be resolved and is left out of the bundle.",
     ("route",),
 )
 
-CONNECTIONS = Metric("kinference_connections", Kind.GAUGE, "Connections that are open.", ("port",))
-CONNECTIONS_REFUSED = Metric(
+CONNECTIONS: Final = Metric("kinference_connections", Kind.GAUGE, "Connections that are open.", ("port",))
+CONNECTIONS_REFUSED: Final = Metric(
     "kinference_connections_refused_total",
     Kind.COUNTER,
     "Connections that were refused because the port, or their peer there, had as many as it may.",
     ("port",),
 )
-STREAMS_RESET = Metric(
+STREAMS_RESET: Final = Metric(
     "kinference_streams_reset_total",
     Kind.COUNTER,
     "HTTP/2 streams that we reset for what their peer did, by error code: refused_stream beyond streams_max, "
     "enhance_your_calm beyond header_list_max_bytes or untaken_max_bytes, others for breaking the protocol.",
     ("port", "code"),
 )
-PEER_FAULTS = Metric(
+PEER_FAULTS: Final = Metric(
     "kinference_peer_faults_total",
     Kind.COUNTER,
     "What peers did that is refused before anything handles it: HTTP/2 connections that were closed for it, by error "
     "code, enhance_your_calm for a flood; requests, by status, 431 for a head beyond header_list_max_bytes.",
     ("port", "code"),
 )
-CUT_SHORT = Metric(
+CUT_SHORT: Final = Metric(
     "kinference_endpoints_cut_short",
     Kind.GAUGE,
     "Endpoints that tell more than is taken of them: `models` (1,000 of a list), `metrics` (1,024 samples of one, "
     "1,000 adapters).",
     ("what",),
 )
-MODELS_FORGOTTEN = Metric(
+MODELS_FORGOTTEN: Final = Metric(
     "kinference_picker_models_forgotten_total",
     Kind.COUNTER,
     "Models of which what was learned is forgotten, the oldest first, as there is room for 4,096.",
 )
-BODIES_REFUSED = Metric(
+BODIES_REFUSED: Final = Metric(
     "kinference_bodies_refused_total",
     Kind.COUNTER,
     "Bodies of requests that were refused at a limit, by its key under `limits`.",
     ("limit",),
 )
-UNTAKEN_BYTES = Metric(
+UNTAKEN_BYTES: Final = Metric(
     "kinference_untaken_bytes", Kind.GAUGE, "Bytes of requests on all ports that no handler has taken yet."
 )
 
-TABLE: tuple[Metric, ...] = (
+TABLE: Final[tuple[Metric, ...]] = (
     EVENT_LOOP_LAG,
     CONNECTIONS,
     CONNECTIONS_REFUSED,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from enum import auto
 from itertools import islice
 from random import Random
+from typing import Final
 
 from kinference.errors import BodyConsumed, BudgetExceeded, InvalidArgument, UnknownId
 from kinference.ids import Seconds, StreamId
@@ -21,7 +22,7 @@ from kinference.structs import EntityLeaf
 from kinference.vocabulary import Keyed
 from kinference.wire.pieces import Pieces
 
-TOMBSTONES_LATE: Seconds = 10.0
+TOMBSTONES_LATE: Final[Seconds] = 10.0
 
 
 class State(Keyed):
@@ -36,15 +37,18 @@ class Event(Keyed):
 
 
 # Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant.
-OPEN, PROVISIONAL, STORED = State
-FINISH, COMMIT = Event
+OPEN: Final = State.OPEN
+PROVISIONAL: Final = State.PROVISIONAL
+STORED: Final = State.STORED
+FINISH: Final = Event.FINISH
+COMMIT: Final = Event.COMMIT
 
-NEXT = {
+NEXT: Final = {
     (OPEN, FINISH): PROVISIONAL,
     (PROVISIONAL, COMMIT): STORED,
 }
-PICKABLE = frozenset({PROVISIONAL, STORED})
-DISCARDABLE = frozenset({OPEN, PROVISIONAL})
+PICKABLE: Final = frozenset({PROVISIONAL, STORED})
+DISCARDABLE: Final = frozenset({OPEN, PROVISIONAL})
 """States in which the end of the push's own stream ends the body too."""
 
 

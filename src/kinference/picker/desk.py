@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kinference.core.admission import Admission
 from kinference.core.flight import SentPrompt
@@ -43,13 +43,13 @@ from kinference.ports import Clock, FinalTokenReport, FirstTokenReport, PickArgu
 from kinference.vocabulary import AbortReason, Outcome
 from kinference.wire.pieces import Pieces, cut, join
 
-logger = logging.getLogger("kinference.picker")
+logger: Final = logging.getLogger("kinference.picker")
 
-TTFT_MAX_MS = 3_600_000
+TTFT_MAX_MS: Final = 3_600_000
 """A report beyond this says nothing about the destination."""
 OnDispatch: TypeAlias = Callable[[SentPrompt, bytes, str], None]
-_OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
-_RECLAIMED = ("body", "unpulled", "pull", "ticket", "stalled_pull")
+_OUTCOMES: Final = {outcome: outcome.name.lower() for outcome in Outcome}
+_RECLAIMED: Final[tuple[str, ...]] = ("body", "unpulled", "pull", "ticket", "stalled_pull")
 
 
 class Desk:

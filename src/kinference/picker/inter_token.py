@@ -1,12 +1,28 @@
 """Inter-token histograms of final reports: layout 1 of the contract, merged by destination."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kinference.ports import FinalTokenReport
 
-LAYOUT = 1
-UPPER_EDGES_MS = ("5", "10", "15", "20", "30", "40", "50", "75", "100", "150", "200", "300", "500", "1000", "+Inf")
+LAYOUT: Final = 1
+UPPER_EDGES_MS: Final[tuple[str, ...]] = (
+    "5",
+    "10",
+    "15",
+    "20",
+    "30",
+    "40",
+    "50",
+    "75",
+    "100",
+    "150",
+    "200",
+    "300",
+    "500",
+    "1000",
+    "+Inf",
+)
 """Upper-inclusive edges of layout 1, in milliseconds."""
 
 

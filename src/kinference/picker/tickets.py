@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import auto
 from itertools import islice
 from random import Random
-from typing import cast
+from typing import Final, cast
 
 from kinference.errors import BudgetExceeded, KinferenceError, UnknownId
 from kinference.ids import ResponseId, Seconds
@@ -44,10 +44,13 @@ class Event(Keyed):
 
 
 # Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant.
-UNPULLED, PULLING, GONE = State
-PULL, RELEASE = Event
+UNPULLED: Final = State.UNPULLED
+PULLING: Final = State.PULLING
+GONE: Final = State.GONE
+PULL: Final = Event.PULL
+RELEASE: Final = Event.RELEASE
 
-NEXT = {
+NEXT: Final = {
     (UNPULLED, PULL): PULLING,
     (UNPULLED, RELEASE): GONE,
     (PULLING, RELEASE): GONE,

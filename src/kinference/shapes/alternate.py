@@ -28,8 +28,8 @@ from kinference.shapes.scan import BadBody
 
 _NOT_THE_ASSISTANTS: Final = frozenset({ToolResult, Audio, File})
 _TEXT_ALONE: Final = {Text}
-_NOTE = "<operator-note>\n{}\n</operator-note>"
-_NO_RESULT = "no result was recorded"
+_NOTE: Final = "<operator-note>\n{}\n</operator-note>"
+_NO_RESULT: Final = "no result was recorded"
 
 
 def check_speakers(turns: Sequence[Turn]) -> None:

@@ -25,7 +25,7 @@ _ADAPTIVE_SINCE: Final = (4, 6)
 _SCHEMAS_SINCE: Final = (4, 1)
 _XHIGH_SINCE: Final = (4, 7)
 _UNSAMPLED_SINCE: Final = (4, 7)
-_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+_VERSION: Final = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 def generation(model: str) -> tuple[int, int]:

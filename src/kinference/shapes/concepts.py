@@ -91,8 +91,12 @@ Carried: TypeAlias = Concept | Treatment
 Fields: TypeAlias = Mapping[str, Mapping[str, Carried]]
 """The fields of an API, by the kind of object that has them; "" is the request itself."""
 
-_KEPT, _MAPPED, _CLAMPED = Treatment.KEPT, Treatment.MAPPED, Treatment.CLAMPED
-_DROPPED, _IGNORED, _REFUSED = Treatment.DROPPED, Treatment.IGNORED, Treatment.REFUSED
+_KEPT: Final = Treatment.KEPT
+_MAPPED: Final = Treatment.MAPPED
+_CLAMPED: Final = Treatment.CLAMPED
+_DROPPED: Final = Treatment.DROPPED
+_IGNORED: Final = Treatment.IGNORED
+_REFUSED: Final = Treatment.REFUSED
 
 TARGETS: Final = (
     Api.OPENAI_CHAT,

@@ -56,8 +56,8 @@ class Parsed(Frozen, frozen=True):
     """The salt is the client's own, in its body; else it has to be put there."""
 
 
-_BODY = msgspec.json.Decoder(Body)
-_STREAMING = msgspec.json.Decoder(Streaming)
+_BODY: Final = msgspec.json.Decoder(Body)
+_STREAMING: Final = msgspec.json.Decoder(Streaming)
 _STREAM: Final = b'"stream"'
 _TRUE: Final = re.compile(rb"\s*:\s*true")
 
@@ -76,19 +76,22 @@ _PATHS: Final = (
 )
 _USUAL_PATHS: Final = {f"/v1{suffix}": api for suffix, api in _PATHS if suffix.startswith("/")}
 _STREAMS: Final = ":streamGenerateContent"
-_MODEL_IN_PATH = re.compile(r"/models/([^/]+):\w+\Z")
+_MODEL_IN_PATH: Final = re.compile(r"/models/([^/]+):\w+\Z")
 
 # Inside a JSON string the quotes would be escaped, so this matches structure and never text.
-_ANTHROPIC_BLOCK = re.compile(rb'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_thinking|image|document)"')
-_CACHE_CONTROL = re.compile(rb',\s{0,32}"cache_control"\s{0,32}:\s{0,32}\{[^{}]*\}')
+_ANTHROPIC_BLOCK: Final = re.compile(
+    rb'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_thinking|image|document)"'
+)
+_CACHE_CONTROL: Final = re.compile(rb',\s{0,32}"cache_control"\s{0,32}:\s{0,32}\{[^{}]*\}')
 _CONVERSATIONS: Final = frozenset({Api.OPENAI_CHAT, Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES, Api.GEMINI})
 _STREAMS_USAGE_ON_REQUEST: Final = frozenset({Api.OPENAI_CHAT, Api.OPENAI_COMPLETIONS})
 _ANTHROPICS: Final = Members("system", "anthropic_version", "stop_sequences", "tools", "thinking", "max_tokens")
 """All that can tell a body of Anthropic's from one of OpenAI's."""
 _TYING: Final = Members("prompt_cache_key", "conversation", "previous_response_id", "metadata", "user")
-_ARRAY, _STRING = b'["'
+_ARRAY: Final = b"["[0]
+_STRING: Final = b'"'[0]
 """What the text of one begins with."""
-_TOKENS = re.compile(rb"[1-9][0-9]{0,8}")
+_TOKENS: Final = re.compile(rb"[1-9][0-9]{0,8}")
 
 
 def parse(body: bytes, path: str = "") -> Parsed:

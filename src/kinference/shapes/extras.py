@@ -10,7 +10,7 @@ from kinference.shapes.lost import Untranslatable, safe
 _DROPPED: Final = Treatment.DROPPED
 _REFUSED: Final = Treatment.REFUSED
 """Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
-_NOTHING: tuple[object, ...] = (None, False, "", [], {})
+_NOTHING: Final[tuple[object, ...]] = (None, False, "", [], {})
 
 
 def extras(body: Json, fields: Fields, kind: str, defaults: Mapping[str, object]) -> Iterator[str]:

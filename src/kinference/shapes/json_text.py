@@ -14,7 +14,7 @@ T = TypeVar("T")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
-_UNREADABLE = "is not JSON"
+_UNREADABLE: Final = "is not JSON"
 
 
 def loads(text: bytes) -> object:

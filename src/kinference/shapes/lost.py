@@ -7,7 +7,7 @@ from kinference.shapes.scan import BadBody
 from kinference.structs import Frozen
 
 _HEADER_MAX: Final = 1024
-_UNSAFE = str.maketrans({",": "_", ";": "_", "=": "_"})
+_UNSAFE: Final = str.maketrans({",": "_", ";": "_", "=": "_"})
 _NAME_MAX: Final = 64
 
 

@@ -14,12 +14,15 @@ _CHAT: Final = "-chat"
 """In the names of their siblings that do not reason."""
 _OWN: Final = re.compile(r"(?:^|[/.:])(?:chatgpt-|gpt-[345]|gpt-[1-9]\d|o[1-9](?:[-.]|$)|codex-)")
 _GENERATION: Final = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
-_NONE_SINCE, _MOST_SINCE, _ALL_SINCE = (5, 1), (5, 2), (5, 6)
+_NONE_SINCE: Final[tuple[int, ...]] = (5, 1)
+_MOST_SINCE: Final[tuple[int, ...]] = (5, 2)
+_ALL_SINCE: Final[tuple[int, ...]] = (5, 6)
 _BY_RESPONSES_SINCE: Final = (5, 4)
 """In Chat these call tools without reasoning only."""
 _THINKING_SINCE: Final = (5, 6)
 """These reason unless they are told not to."""
-_CODEX, _CODEX_MAX = "codex", "codex-max"
+_CODEX: Final = "codex"
+_CODEX_MAX: Final = "codex-max"
 
 
 def reasons(model: str) -> bool:

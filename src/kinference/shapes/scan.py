@@ -20,19 +20,19 @@ _COUNTED_BYTES_MAX: Final = 1 << 12
 _INDENT: Final = b"\n" + b" " * DEPTH_MAX
 """Stands before a value within so many others, and in no string, which can hold no line break."""
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_HIGH = rb"[dD][89abAB][0-9a-fA-F]{2}"
-_LOW = rb"[dD][c-fC-F][0-9a-fA-F]{2}"
-_LONE_SURROGATE = re.compile(rb"\\u(?:%b(?!\\u%b)|%b(?<!\\u%b\\u%b))" % (_HIGH, _LOW, _LOW, _HIGH, _LOW))
-_NO_UTF8 = b"\xff\xff"
-(_BACKSLASH,) = b"\\"
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_HIGH: Final = rb"[dD][89abAB][0-9a-fA-F]{2}"
+_LOW: Final = rb"[dD][c-fC-F][0-9a-fA-F]{2}"
+_LONE_SURROGATE: Final = re.compile(rb"\\u(?:%b(?!\\u%b)|%b(?<!\\u%b\\u%b))" % (_HIGH, _LOW, _LOW, _HIGH, _LOW))
+_NO_UTF8: Final = b"\xff\xff"
+_BACKSLASH: Final = b"\\"[0]
 """A number: to look for a byte by its number is ten times as fast as by bytes of one."""
-_MEMBER = re.compile(rb'[\s,]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:\s*+', re.DOTALL)
-_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
-_AFTER_VALUE = re.compile(rb"\s*[,}]")
-_BRACKETS_ONLY = bytes.maketrans(b"{}", b"[]")
-_NO_ESCAPES = bytes(byte for byte in range(256) if byte not in b'[]{}"\\/bfnrtu')
-_NO_MARKS = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_MEMBER: Final = re.compile(rb'[\s,]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:\s*+', re.DOTALL)
+_TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
+_AFTER_VALUE: Final = re.compile(rb"\s*[,}]")
+_BRACKETS_ONLY: Final = bytes.maketrans(b"{}", b"[]")
+_NO_ESCAPES: Final = bytes(byte for byte in range(256) if byte not in b'[]{}"\\/bfnrtu')
+_NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 
 T = TypeVar("T")
 
@@ -197,7 +197,7 @@ def _too_deep() -> BadBody:
     return BadBody(f"body nests deeper than {DEPTH_MAX} levels; send a flatter one")
 
 
-_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_VALUES = msgspec.json.Decoder()
-_KEY = msgspec.json.Decoder(str)
-_ANY = msgspec.json.Decoder(msgspec.Raw)
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_VALUES: Final = msgspec.json.Decoder()
+_KEY: Final = msgspec.json.Decoder(str)
+_ANY: Final = msgspec.json.Decoder(msgspec.Raw)

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from kinference.shapes.sse import CR
 
-_TELLING: Final = (b'"error"', b"data: [DONE]", b"data: \n")
+_TELLING: Final[tuple[bytes, ...]] = (b'"error"', b"data: [DONE]", b"data: \n")
 """What an ordinary event has nowhere: a search costs a tenth of a pattern's."""
 _USAGE: Final = re.compile(rb'"usage"\s*:\s*\{')
 _FINISHED: Final = re.compile(rb'"finish_reason"\s*:\s*"')
@@ -16,7 +16,7 @@ _CONTENT: Final = b'"content":"'
 _NO_CONTENT: Final = b'"content":""'
 WRITTEN: Final = re.compile(rb'"(?:content|text|reasoning|reasoning_content|refusal|arguments|name|data)"\s*:\s*"(?!")')
 """Something that the model wrote."""
-_AFTER_TEXT: Final = (b",", b"}", b"]")
+_AFTER_TEXT: Final[tuple[bytes, ...]] = (b",", b"}", b"]")
 """What follows a text that is no key."""
 
 _TEXT: Final = re.compile(rb'[^"\r\n]++(?:(?<=\\)"[^"\r\n]*+)*+')
@@ -24,7 +24,8 @@ _TEXT: Final = re.compile(rb'[^"\r\n]++(?:(?<=\\)"[^"\r\n]*+)*+')
 _SEAM: Final = b"\n\ndat"
 """Where one event ends and the next one begins. For more than five bytes Python prepares each search, which costs more
 than the search."""
-_SEAM_BEFORE, _SEAM_AFTER = 2, 3
+_SEAM_BEFORE: Final = 2
+_SEAM_AFTER: Final = 3
 
 MESSAGES_DELTAS: Final = re.compile(rb"(?:event: content_block_delta\ndata: .++\n\n)++")
 RESPONSES_DELTAS: Final = re.compile(rb"(?:event: .*+(?<=\.delta)\ndata: .++\n\n)++")

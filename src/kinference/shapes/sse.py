@@ -12,10 +12,10 @@ LF: Final = ord("\n")
 
 # A line end, then the blank line's own. A lone CR ends a line only when no LF follows. The second one may be a CR whose
 # LF has yet to arrive, so that a complete event never waits for it.
-_BLANK_LINE = re.compile(rb"(?:\r\n|\r(?!\n)|\n)(?:\r\n|\r|\n)")
-_LINE_END = re.compile(rb"\r\n|\r|\n")
-_TEXT = re.compile(rb"[^\r\n]")
-_BOM = b"\xef\xbb\xbf"
+_BLANK_LINE: Final = re.compile(rb"(?:\r\n|\r(?!\n)|\n)(?:\r\n|\r|\n)")
+_LINE_END: Final = re.compile(rb"\r\n|\r|\n")
+_TEXT: Final = re.compile(rb"[^\r\n]")
+_BOM: Final = b"\xef\xbb\xbf"
 
 
 class EventTooLong(ValueError):

@@ -21,10 +21,10 @@ INPUT: Final[Json] = {"type": "object", "properties": {"input": {"type": "string
 """The schema of a free-form tool where there are only functions."""
 
 _SAFE: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-_BAD = re.compile(r"[^a-zA-Z0-9_-]")
-_BAD_BEGINNING = re.compile(r"[0-9-]")
+_BAD: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_BAD_BEGINNING: Final = re.compile(r"[0-9-]")
 """With which no tool's name begins at Google."""
-_DIGEST_CHARS = 8
+_DIGEST_CHARS: Final = 8
 
 
 class Tooling(Frozen, frozen=True):

@@ -3,7 +3,7 @@
 import binascii
 import re
 from base64 import b64decode
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 import msgspec
@@ -18,34 +18,34 @@ from kinference.wire.rpc import RpcError, Status
 
 Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 
-OK = Status.OK
-PREFIX_BYTES = 5
-RESERVED = b"grpc-"
-NO_METADATA = frozenset({b"te", b"content-type"})
-TELLING = frozenset({b"content-type", b"grpc-timeout"})
+OK: Final = Status.OK
+PREFIX_BYTES: Final = 5
+RESERVED: Final = b"grpc-"
+NO_METADATA: Final = frozenset({b"te", b"content-type"})
+TELLING: Final = frozenset({b"content-type", b"grpc-timeout"})
 """What is read of the call itself."""
-PIECES_MAX = 128
+PIECES_MAX: Final = 128
 """Of a message under way. A caller may send it in frames of a byte, which must not cost an object each."""
-STATUS_MESSAGE_MAX_CHARS = 2048
+STATUS_MESSAGE_MAX_CHARS: Final = 2048
 
-UNITS: dict[bytes, float] = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
-TIMEOUT = re.compile(rb"(\d{1,8})([HMSmun])")
+UNITS: Final[dict[bytes, float]] = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
+TIMEOUT: Final = re.compile(rb"(\d{1,8})([HMSmun])")
 
-STATUS_200 = b"\x88"
-RESPONSE = STATUS_200 + literal(b"content-type", b"application/grpc")
-ACCEPT_IDENTITY = literal(b"grpc-accept-encoding", b"identity")
-TRAILERS_OK = literal(b"grpc-status", b"0")
-ANSWER = WholeAnswer(RESPONSE, TRAILERS_OK, "xI")
+STATUS_200: Final = b"\x88"
+RESPONSE: Final = STATUS_200 + literal(b"content-type", b"application/grpc")
+ACCEPT_IDENTITY: Final = literal(b"grpc-accept-encoding", b"identity")
+TRAILERS_OK: Final = literal(b"grpc-status", b"0")
+ANSWER: Final = WholeAnswer(RESPONSE, TRAILERS_OK, "xI")
 """Of one message, which goes in between, behind its prefix."""
 
-RESET_CODES = {
+RESET_CODES: Final = {
     Status.RESOURCE_EXHAUSTED: ErrorCode.ENHANCE_YOUR_CALM,
     Status.PERMISSION_DENIED: ErrorCode.INADEQUATE_SECURITY,
     Status.INTERNAL: ErrorCode.INTERNAL_ERROR,
 }
 """What a caller reads as a status where no status can be sent any more; CANCEL for the others."""
 
-_PRINTABLE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
+_PRINTABLE: Final = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
 
 class Refusal(Frozen, frozen=True):

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 from kinference.errors import ClientGone
 from kinference.ids import Seconds
@@ -41,12 +42,12 @@ from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.session import Http2Session, SessionLimits
 from kinference.wire.rpc import RpcError, RpcReply, Status
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-OK = Status.OK
+OK: Final = Status.OK
 """By a name of its own: reaching the member of an enumeration costs ten times as much."""
 
-REFUSAL_GRACE: Seconds = 0.005
+REFUSAL_GRACE: Final[Seconds] = 0.005
 """A call that is refused by its head is told so a little later. A grpcio client that learns of it amid its first write
 loses the status, and shows an internal error instead."""
 

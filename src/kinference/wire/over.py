@@ -1,7 +1,7 @@
 """What is awaited and over at once."""
 
 from collections.abc import Generator
-from typing import cast
+from typing import Final, cast
 
 
 class Over:
@@ -11,4 +11,4 @@ class Over:
         return cast("Generator[None, None, None]", iter(()))  # of a generator no more is used
 
 
-OVER = Over()
+OVER: Final = Over()

@@ -1,11 +1,12 @@
 """A body in pieces: large chunks are kept as they came, small ones are run together."""
 
 from collections.abc import Sequence
+from typing import Final
 
-COALESCE_BELOW = 16 * 1024
+COALESCE_BELOW: Final = 16 * 1024
 """A chunk smaller than this is copied into the tail; a larger one is worth an object of its own."""
 
-TAIL_BYTES = 64 * 1024
+TAIL_BYTES: Final = 64 * 1024
 """The tail becomes a piece once it is this long."""
 
 

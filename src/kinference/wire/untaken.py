@@ -8,9 +8,11 @@ more than the other half, and all together never more than the bound and what on
 """
 
 from collections.abc import Callable
+from typing import Final
 
-BYTES_MAX = 2**30
-WAIT_FROM, REFUSE_FROM = 4, 2
+BYTES_MAX: Final = 2**30
+WAIT_FROM: Final = 4
+REFUSE_FROM: Final = 2
 """Of the bound, the one in so many."""
 
 

@@ -13,19 +13,20 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Final
 
 from xxhash import xxh3_64_intdigest
 
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 
-TRACKED_MAX = 1 << 20
+TRACKED_MAX: Final = 1 << 20
 """Blocks of all engines together whose names are kept."""
-LINKS_MAX = 1 << 19
-BLOCK_SIZES_MAX = 4
+LINKS_MAX: Final = 1 << 19
+BLOCK_SIZES_MAX: Final = 4
 """Different sizes of an engine's block, in tokens, over the whole fleet; prompts are linked for each."""
-_TOKEN_BYTES = array("I").itemsize
-_ROOT = xxh3_64_intdigest(b"kinference token blocks")
+_TOKEN_BYTES: Final = array("I").itemsize
+_ROOT: Final = xxh3_64_intdigest(b"kinference token blocks")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """A prompt's canonical stream as chained block hashes: equal hash at depth n means equal first n blocks."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from xxhash import xxh3_64_intdigest
 
 from kinference.structs import FrozenLeaf
 
-BLOCK_BYTES = 512
-HASHED_BYTES_MAX = 2 * 1024 * 1024
+BLOCK_BYTES: Final = 512
+HASHED_BYTES_MAX: Final = 2 * 1024 * 1024
 
 
 class PrefixHashes(FrozenLeaf, frozen=True):

@@ -15,19 +15,21 @@ from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, count, islice, repeat
 from operator import or_
+from typing import Final
 
 from kinference.structs import FrozenRecord
 
-DEFAULT_CAPACITY = 16_384
+DEFAULT_CAPACITY: Final = 16_384
 """Blocks believed to fit an engine that does not tell its cache size."""
-TOTAL_CAPACITY = 1 << 21
+TOTAL_CAPACITY: Final = 1 << 21
 """Blocks over all endpoints: the bound on memory whatever the engines claim."""
-STRETCH = 16
-FEW, SPARSE = 8, 8
+STRETCH: Final = 16
+FEW: Final = 8
+SPARSE: Final = 8
 """Of so many bits one that is set is found quicker by itself than by looking at them all."""
-ONE = "1"
-NEVER = 1 << 64
-GENERATIONS = 8
+ONE: Final = "1"
+NEVER: Final = 1 << 64
+GENERATIONS: Final = 8
 """The capacity fills this many; order of use is kept between them, not within one."""
 
 

@@ -1,6 +1,7 @@
 """A Messages request read into the one representation."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from kinference.shapes import mcp, mcp_calls, media
 from kinference.shapes.anthropic_messages.fields import DEFAULTS, FIELDS
@@ -52,9 +53,9 @@ from kinference.shapes.seals import unsealed
 from kinference.shapes.web_search import NAME, check_choice, made_of_messages, of_messages
 from kinference.vocabulary import Api
 
-_BILLING = "x-anthropic-billing-header"
+_BILLING: Final = "x-anthropic-billing-header"
 """A system text with a hash of its own in every request, which no other provider's cache survives."""
-_ROLES = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM}
+_ROLES: Final = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM}
 
 
 def parse_request(body: Json) -> Request:

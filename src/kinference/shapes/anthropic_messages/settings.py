@@ -23,7 +23,7 @@ from kinference.shapes.scan import BadBody
 from kinference.shapes.web_search import is_search
 
 CHATS: Final = "is of a Chat Completions body; send that to /v1/chat/completions"
-_BY_WORD = {effort.word: effort for effort in Effort}
+_BY_WORD: Final = {effort.word: effort for effort in Effort}
 
 
 def tools_of(value: object) -> tuple[Tool, ...]:

@@ -40,7 +40,7 @@ from kinference.shapes.lost import Untranslatable
 NO_CALLS: Final = "Do not call any tool in this turn."
 _TTLS: Final = ("5m", "1h")
 _NAME_MAX: Final = 200
-_BAD_NAME = re.compile(r"(?:[^a-zA-Z0-9\-()\[\]])+")
+_BAD_NAME: Final = re.compile(r"(?:[^a-zA-Z0-9\-()\[\]])+")
 _DOCUMENTS: Final = {
     "application/pdf": "pdf",
     "text/csv": "csv",

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -37,7 +38,7 @@ from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import from_base64, unsealed
 from kinference.vocabulary import Api
 
-_TOLD = {"output", "result", "error"}
+_TOLD: Final = {"output", "result", "error"}
 """Under which clients put all that a function had to say."""
 
 

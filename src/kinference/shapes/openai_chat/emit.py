@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from typing import Final
 
 from kinference.shapes import media
 from kinference.shapes.ir import (
@@ -29,8 +30,8 @@ from kinference.shapes.ir import (
 from kinference.shapes.seals import geminis_signatures, is_gemini
 from kinference.shapes.web_search import to_chat
 
-KEY_MAX = 64
-USER_MAX = 128
+KEY_MAX: Final = 64
+USER_MAX: Final = 128
 _SAMPLING = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty")
 _EXTENDED = ("top_k", "min_p", "repetition_penalty")
 

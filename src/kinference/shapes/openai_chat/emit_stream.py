@@ -1,5 +1,7 @@
 """Pieces of an answer written as Chat Completions chunks."""
 
+from typing import Final
+
 from kinference.shapes import made_images
 from kinference.shapes.answers import (
     ArgumentsPiece,
@@ -27,7 +29,7 @@ from kinference.shapes.lost import noted
 from kinference.shapes.openai_chat.answer import reason_of, signed_block, usage_of
 from kinference.shapes.sse import comment, emit
 
-_DONE = emit("", b"[DONE]")
+_DONE: Final = emit("", b"[DONE]")
 
 
 class ChatStreamEmitter:

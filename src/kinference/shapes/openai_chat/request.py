@@ -36,7 +36,7 @@ from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import unsealed
 from kinference.vocabulary import Api
 
-ANSWERS_MAX = 128
+ANSWERS_MAX: Final = 128
 _SYSTEM = ("system", "developer")
 _CALL = ("id", "type", "function")
 _SAMPLING: Final = Sampling.__struct_fields__

@@ -19,9 +19,9 @@ from kinference.shapes.json_text import bool_of, list_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 
-EFFORTS = {effort.word: effort for effort in Effort}
+EFFORTS: Final = {effort.word: effort for effort in Effort}
 MESSAGES: Final = "is of an Anthropic Messages body; send that to /v1/messages"
-MODES = {mode.value: mode for mode in ToolMode}
+MODES: Final = {mode.value: mode for mode in ToolMode}
 
 
 def tools_of(body: Json) -> tuple[Tool, ...]:

@@ -1,6 +1,7 @@
 """A request written as a Responses body. The conversation comes last, so that turn N begins turn N+1."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from kinference.shapes import mcp, mcp_calls, media
 from kinference.shapes.code_execution import RESPONSES_OUTPUTS, RESPONSES_TOOL
@@ -35,9 +36,9 @@ from kinference.shapes.openai_responses.request import LOGPROBS
 from kinference.shapes.reasoners import reasons
 from kinference.shapes.web_search import to_responses
 
-_THOUGHTS = "reasoning.encrypted_content"
+_THOUGHTS: Final = "reasoning.encrypted_content"
 _ITEMS = (ToolCall, ToolResult, Reasoning, Sealed, ServerCall)
-_ROLES = {USER: "user", ASSISTANT: "assistant", SYSTEM: "developer"}
+_ROLES: Final = {USER: "user", ASSISTANT: "assistant", SYSTEM: "developer"}
 
 
 def emit_request(request: Request) -> Json:

@@ -49,16 +49,16 @@ from kinference.shapes.tooling import whole_name
 from kinference.shapes.web_search import check_choice, made_of_responses, of_responses
 from kinference.vocabulary import Api
 
-_ROLES = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM, "developer": SYSTEM}
+_ROLES: Final = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM, "developer": SYSTEM}
 
 _SEARCHES: Final = (f"{SEARCH}_call", f"{SEARCH}_output")
 _NO_TURNS = ("additional_tools", mcp_calls.RESPONSES_LISTING)
 """Items that say what there is to call, and nothing else."""
 
 _CLIENT_CALLS = ("shell_call", "local_shell_call", "apply_patch_call")
-_CLIENT_OUTPUTS = tuple(f"{kind}_output" for kind in _CLIENT_CALLS)
+_CLIENT_OUTPUTS: Final = tuple(f"{kind}_output" for kind in _CLIENT_CALLS)
 
-LOGPROBS = "message.output_text.logprobs"
+LOGPROBS: Final = "message.output_text.logprobs"
 
 
 def parse_request(body: Json) -> Request:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol
 
 from kinference.core.admission import Admission
 from kinference.core.decision import Decision, EndpointChoice
@@ -16,11 +16,12 @@ from kinference.sim.cluster.engine import LeapingEngine
 from kinference.sim.cluster.job import BLOCK_TOKENS, Job
 from kinference.vocabulary import AbortReason, Api
 
-MODEL = "m"
-POOL = ObjectRef("simulated", "pool")
-NAME_BYTES = 8
-UNAVAILABLE, TOO_LONG = 503, 400
-HELD = -1
+MODEL: Final = "m"
+POOL: Final = ObjectRef("simulated", "pool")
+NAME_BYTES: Final = 8
+UNAVAILABLE: Final = 503
+TOO_LONG: Final = 400
+HELD: Final = -1
 
 
 class Dispatcher(Protocol):

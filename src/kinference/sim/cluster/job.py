@@ -1,11 +1,13 @@
 """A request on its way through the simulated fleet: what was asked, and what became of it."""
 
+from typing import Final
+
 from kinference.ids import ReservationId, Seconds
 from kinference.sim.kv_cache import BlockHash
 from kinference.structs import FrozenLeaf
 from kinference.vocabulary import QosClass
 
-BLOCK_TOKENS = 512
+BLOCK_TOKENS: Final = 512
 """Prompts share whole blocks of this many tokens; it is what public traces count in."""
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import count
 from math import inf
 from types import MappingProxyType
+from typing import Final
 
 from kinference.core.policy import RoutingRules
 from kinference.core.waiting import CLASS_RULES, AdmissionRules
@@ -17,9 +18,9 @@ from kinference.sim.cluster.gaps import Gaps
 from kinference.sim.cluster.job import Arrival, Job
 from kinference.sim.timing import Timing
 
-CLAIRVOYANT = "clairvoyant"
-ATTEMPTS_MAX = 3
-PATIENT = AdmissionRules(
+CLAIRVOYANT: Final = "clairvoyant"
+ATTEMPTS_MAX: Final = 3
+PATIENT: Final = AdmissionRules(
     waiting_max=1_000_000,
     classes=MappingProxyType({qos: replace(rule, wait_max_s=inf) for qos, rule in CLASS_RULES.items()}),
 )

@@ -2,18 +2,20 @@
 
 from email.utils import formatdate
 from http import HTTPStatus
+from typing import Final
 
 from kinference.ids import Seconds
 from kinference.ports import Headers
 
-_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in HTTPStatus}
-_CR, _LF = b"\r\n"
+_STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in HTTPStatus}
+_CR: Final = b"\r"[0]
+_LF: Final = b"\n"[0]
 """Numbers: to look for a byte by its number is ten times as fast as by bytes of one."""
-_BODILESS = frozenset({204, 304})
-_JOINED_MAX = 16 * 1024
+_BODILESS: Final = frozenset({204, 304})
+_JOINED_MAX: Final = 16 * 1024
 """Chunks up to here are copied together with their framing; larger ones are not copied."""
-LAST_CHUNK = b"0\r\n\r\n"
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK: Final = b"0\r\n\r\n"
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class DateLine:

@@ -10,7 +10,7 @@ import struct
 from collections import deque
 from collections.abc import Sequence
 from socket import SO_LINGER, SOL_SOCKET
-from typing import cast
+from typing import Final, cast
 
 from kinference.ids import Seconds
 from kinference.wire.connections import peer_of
@@ -21,21 +21,21 @@ from kinference.wire.http1.requests import Event, Malformed, RequestHead, Reques
 from kinference.wire.site import Site
 from kinference.wire.tls import peer_names
 
-_log = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
-_LINGER: Seconds = 2.0
+_RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
+_LINGER: Final[Seconds] = 2.0
 """How long a client may go on sending after an answer that ends the connection: closing on unread bytes would reset it,
 and the answer might be lost."""
-_LAST_CALL: Seconds = 1.0
+_LAST_CALL: Final[Seconds] = 1.0
 """How long a draining server waits for one more request of a client that was not told of the end by its last answer."""
-_FIRST_PROBE: Seconds = 0.02
-_PROBES_MAX = 8
-_AHEAD_MAX = 64 * 1024
+_FIRST_PROBE: Final[Seconds] = 0.02
+_PROBES_MAX: Final = 8
+_AHEAD_MAX: Final = 64 * 1024
 """Bytes of requests sent ahead from which on a client waits. Below it is read, or its end would not show."""
-_JOINED_MAX = 16 * 1024
+_JOINED_MAX: Final = 16 * 1024
 """A piece up to here is copied behind the head that it follows: a system call costs more than a copy."""
-_BUSY = Malformed(503, "too many connections")
+_BUSY: Final = Malformed(503, "too many connections")
 
 
 class Connection(asyncio.Protocol):

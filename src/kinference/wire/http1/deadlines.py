@@ -1,15 +1,15 @@
 """One timer for many connections: who is due is found when it rings, so that moving a deadline costs an assignment."""
 
 import asyncio
-from typing import Protocol
+from typing import Final, Protocol
 
 from kinference.ids import Seconds
 from kinference.wire.alarm import reprieve
 
-NEVER = float("inf")
-_PAUSE: Seconds = 0.25
+NEVER: Final = float("inf")
+_PAUSE: Final[Seconds] = 0.25
 """Between two rounds, so that many deadlines close together cost a few rounds and not one each."""
-_EARLY: Seconds = 0.001
+_EARLY: Final[Seconds] = 0.001
 """Event loops count in milliseconds, and may ring just before the time."""
 
 

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Final, cast
 
 from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ids import Seconds
 from kinference.wire.http1.deadlines import NEVER, Deadlines
 from kinference.wire.http1.replies import NotHttp, ReplyReader
 
-_UNREAD_MAX = 256 * 1024
+_UNREAD_MAX: Final = 256 * 1024
 """Bytes of an answer that may wait for whoever reads it before the destination is made to wait."""
 
 

@@ -1,9 +1,11 @@
 """Connections kept between requests, by origin."""
 
+from typing import Final
+
 from kinference.ids import Seconds
 from kinference.wire.http1.link import Link
 
-IDLE_MAX: Seconds = 4.0
+IDLE_MAX: Final[Seconds] = 4.0
 """Below the 5 s after which common engines close an idle connection: reusing one as it closes costs a retry."""
 
 

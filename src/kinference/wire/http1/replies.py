@@ -4,15 +4,17 @@ llhttp parses, in its strict mode; on top come limits, interim answers, and answ
 whatever their head says.
 """
 
+from typing import Final
+
 import httptools
 
 from kinference.ports import Headers
 
-_FIELD_BYTES_MAX = 64 * 1024
+_FIELD_BYTES_MAX: Final = 64 * 1024
 """Longest head; also longest trailers and longest chunk extension."""
-_FIELDS_MAX = 256
-_INTERIM_BELOW = 200
-_SWITCHING = 101
+_FIELDS_MAX: Final = 256
+_INTERIM_BELOW: Final = 200
+_SWITCHING: Final = 101
 
 
 class NotHttp(Exception):

@@ -5,7 +5,7 @@ The shell feeds what it read, acts on the events, calls the methods for what it 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kinference.ids import Seconds
 from kinference.wire.http2 import frames
@@ -52,9 +52,9 @@ from kinference.wire.http2.streams import Event as Step
 
 Head = TypeVar("Head")
 
-CREDIT_BYTES_MIN = 1024
+CREDIT_BYTES_MIN: Final = 1024
 """A WINDOW_UPDATE of less is of little use; a reader of large answers sends many of more."""
-NO_TABLE = b"\x20"
+NO_TABLE: Final = b"\x20"
 """Begins a header block: the dynamic table is empty from here on. A peer that allows less than the default asks it."""
 
 

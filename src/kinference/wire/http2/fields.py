@@ -2,7 +2,7 @@
 
 import re
 from enum import IntEnum, auto
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 
 class Role(IntEnum):
@@ -22,8 +22,8 @@ Field: TypeAlias = tuple[bytes, bytes, Role, int]
 """Name, value, role, and the size as the tables and limits of HTTP/2 count it."""
 Fields: TypeAlias = tuple[Field, ...]
 
-OVERHEAD = 32
-ROLES = {
+OVERHEAD: Final = 32
+ROLES: Final = {
     b":method": Role.METHOD,
     b":scheme": Role.SCHEME,
     b":authority": Role.AUTHORITY,
@@ -36,13 +36,16 @@ ROLES = {
     b"transfer-encoding": Role.FLAWED,
     b"upgrade": Role.FLAWED,
 }
-LENGTH_DIGITS_MAX = 19
+LENGTH_DIGITS_MAX: Final = 19
 
-REGULAR, FLAWED = Role.REGULAR, Role.FLAWED
-NUL, CR, LF = b"\0\r\n"
+REGULAR: Final = Role.REGULAR
+FLAWED: Final = Role.FLAWED
+NUL: Final = b"\0"[0]
+CR: Final = b"\r"[0]
+LF: Final = b"\n"[0]
 """Numbers: to look for a byte by its number is ten times as fast as by bytes of one."""
-NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
-PSEUDO_VALUE = re.compile(rb"(?:[^ \t](?:.*[^ \t])?)?", re.DOTALL)
+NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
+PSEUDO_VALUE: Final = re.compile(rb"(?:[^ \t](?:.*[^ \t])?)?", re.DOTALL)
 
 
 def field(name: bytes, value: bytes) -> Field:

@@ -2,32 +2,34 @@
 
 from enum import IntEnum
 from struct import Struct, calcsize
+from typing import Final
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-HEADER = Struct(">IBI")
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+HEADER: Final = Struct(">IBI")
 """Nine bytes: 24 bits of length and 8 of type in one number, flags, stream id with its reserved bit."""
-HEADER_BYTES = 9
-FRAME_BYTES_DEFAULT = 16_384
-WINDOW_DEFAULT = 65_535
-WINDOW_MAX = 2**31 - 1
-STREAM_ID_MAX = 2**31 - 1
+HEADER_BYTES: Final = 9
+FRAME_BYTES_DEFAULT: Final = 16_384
+WINDOW_DEFAULT: Final = 65_535
+WINDOW_MAX: Final = 2**31 - 1
+STREAM_ID_MAX: Final = 2**31 - 1
 
-END_STREAM = ACK = 0x1
-END_HEADERS = 0x4
-LAST_BLOCK = END_HEADERS | END_STREAM
-PADDED = 0x8
-PRIORITY_FIELDS = 0x20
-PRIORITY_BYTES = 5
-GOAWAY_BYTES_MIN = 8
+END_STREAM: Final = 0x1
+ACK: Final = 0x1
+END_HEADERS: Final = 0x4
+LAST_BLOCK: Final = END_HEADERS | END_STREAM
+PADDED: Final = 0x8
+PRIORITY_FIELDS: Final = 0x20
+PRIORITY_BYTES: Final = 5
+GOAWAY_BYTES_MIN: Final = 8
 
-KNOWN_BYTES_MAX = 1024
+KNOWN_BYTES_MAX: Final = 1024
 """Of answers around which all is remembered."""
 
-_U32 = Struct(">I")
-_MARKS = Struct(">IB")
+_U32: Final = Struct(">I")
+_MARKS: Final = Struct(">IB")
 """What stands before the stream's number in `HEADER`."""
-_SETTING = Struct(">HI")
-_GOAWAY = Struct(">II")
+_SETTING: Final = Struct(">HI")
+_GOAWAY: Final = Struct(">II")
 
 
 class FrameType(IntEnum):
@@ -43,7 +45,7 @@ class FrameType(IntEnum):
     CONTINUATION = 9
 
 
-_HEADERS = int(FrameType.HEADERS)
+_HEADERS: Final = int(FrameType.HEADERS)
 
 
 class ErrorCode(IntEnum):

@@ -4,6 +4,8 @@ The loop is ours for speed and for limits: what a block may cost is bounded by i
 from a table are references to it.
 """
 
+from typing import Final
+
 from hpack.exceptions import HPACKDecodingError
 from hpack.table import HeaderTable
 
@@ -11,22 +13,26 @@ from kinference.wire.http2.fields import Field, Fields, field, renewed
 from kinference.wire.http2.frames import ConnectionFault, ErrorCode
 from kinference.wire.http2.huffman import HuffmanDecoder
 
-STATIC: Fields = (field(b"", b""), *(field(name, value) for name, value in HeaderTable.STATIC_TABLE))
-STATIC_LAST = len(STATIC) - 1
-TABLE_BYTES_MAX = 4096
+STATIC: Final[Fields] = (field(b"", b""), *(field(name, value) for name, value in HeaderTable.STATIC_TABLE))
+STATIC_LAST: Final = len(STATIC) - 1
+TABLE_BYTES_MAX: Final = 4096
 """Of the dynamic table. We never announce another, so it is the default of the RFC."""
 
-INDEXED, INCREMENTAL, RESIZE = 0x80, 0x40, 0x20
-INDEXED_LONG = 0xFF
-STATIC_BYTE_LAST = INDEXED + STATIC_LAST
+INDEXED: Final = 0x80
+INCREMENTAL: Final = 0x40
+RESIZE: Final = 0x20
+INDEXED_LONG: Final = 0xFF
+STATIC_BYTE_LAST: Final = INDEXED + STATIC_LAST
 """The byte of the static table's last place; those beyond count the newer entries from the end."""
-MORE = 0x80
+MORE: Final = 0x80
 """Set in every byte of a number but the last."""
-SEVEN_BITS = 0x7F
-INTEGER_BYTES_MAX = 4
-HUFFMAN_CACHED_MAX, HUFFMAN_CACHED_BYTES = 1024, 256
+SEVEN_BITS: Final = 0x7F
+INTEGER_BYTES_MAX: Final = 4
+HUFFMAN_CACHED_MAX: Final = 1024
+HUFFMAN_CACHED_BYTES: Final = 256
 """Decoded strings that are remembered, and how long: peers send the same names, and most values, again and again."""
-NAMES_MAX, NAME_BYTES_MAX = 256, 64
+NAMES_MAX: Final = 256
+NAME_BYTES_MAX: Final = 64
 """Names that are remembered as judged, and how long."""
 
 

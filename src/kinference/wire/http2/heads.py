@@ -8,7 +8,7 @@ stays as it is, and by its fields when each block adds to it and so moves the pl
 
 import re
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -20,13 +20,15 @@ from kinference.wire.http2.requests import Request, check_trailers, read_request
 
 Head = TypeVar("Head")
 
-REMEMBERED_MAX, REMEMBERED_BYTES = 256, 1024
+REMEMBERED_MAX: Final = 256
+REMEMBERED_BYTES: Final = 1024
 """Blocks, and the longest of them."""
-STARTS_MAX, START_BYTES_MAX = 64, 2048
+STARTS_MAX: Final = 64
+START_BYTES_MAX: Final = 2048
 """What blocks began with, and how large that may be as a list."""
 
 
-INDEXED_RUN = re.compile(rb"[\x81-\xfe]*")
+INDEXED_RUN: Final = re.compile(rb"[\x81-\xfe]*")
 """The fields at a block's beginning that are a byte each: places in the tables."""
 
 

@@ -1,17 +1,18 @@
 """What an HTTP/2 request means to a handler: the head that HTTP/1.1 would have brought, held to the same rules."""
 
 import re
+from typing import Final
 
 from kinference.ports import Headers
 from kinference.structs import Frozen
 from kinference.wire.http2.frames import ErrorCode, StreamFault
 from kinference.wire.http2.requests import Request
 
-METHOD = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}")
-TARGET = re.compile(rb"\*|/[\x21\x22\x24-\x7e]*")
+METHOD: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}")
+TARGET: Final = re.compile(rb"\*|/[\x21\x22\x24-\x7e]*")
 """Without white space and control bytes, which would end it in a request line, and without a fragment."""
-CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-AUTHORITY_FORBIDDEN = re.compile(rb"[\s/?#@]")
+CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+AUTHORITY_FORBIDDEN: Final = re.compile(rb"[\s/?#@]")
 
 
 class HttpHead(Frozen, frozen=True):

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from kinference.ids import Seconds
 from kinference.wire.connections import peer_of
@@ -16,11 +17,11 @@ from kinference.wire.http2.session import Http2Session, SessionLimits
 from kinference.wire.server_options import HttpServerOptions
 from kinference.wire.site import Site
 
-BODY_HELD_MAX = 256 * 1024
+BODY_HELD_MAX: Final = 256 * 1024
 """Body bytes of one stream that may wait for the handler before the client is made to wait."""
-UNTAKEN_BYTES_MAX = 64 * 2**20
+UNTAKEN_BYTES_MAX: Final = 64 * 2**20
 """Of all streams of one connection."""
-DATE_BEGINS = len(b"date: ")
+DATE_BEGINS: Final = len(b"date: ")
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ A header block is told of whole: HEADERS and the CONTINUATION frames behind it a
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kinference.ids import Seconds
 from kinference.wire.http2 import frames
@@ -23,7 +23,7 @@ from kinference.wire.http2.frames import (
 )
 from kinference.wire.http2.guard import Guard, Http2Limits, Nuisance
 
-HEADERS = int(FrameType.HEADERS)
+HEADERS: Final = int(FrameType.HEADERS)
 """By a name of its own: reaching the member of an enumeration costs ten times as much."""
 OnFrame: TypeAlias = Callable[[int, int, bytes], None]
 """Takes flags, the stream and the payload."""

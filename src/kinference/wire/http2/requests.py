@@ -1,11 +1,18 @@
 """What a list of fields must be to count as a request or as trailers (RFC 9113, section 8)."""
 
+from typing import Final
+
 from kinference.structs import Frozen
 from kinference.wire.http2.fields import Field, Fields, Role
 from kinference.wire.http2.frames import ErrorCode, StreamFault
 
-REGULAR, LENGTH, FLAWED = Role.REGULAR, Role.LENGTH, Role.FLAWED
-METHOD, SCHEME, AUTHORITY, PATH = Role.METHOD, Role.SCHEME, Role.AUTHORITY, Role.PATH
+REGULAR: Final = Role.REGULAR
+LENGTH: Final = Role.LENGTH
+FLAWED: Final = Role.FLAWED
+METHOD: Final = Role.METHOD
+SCHEME: Final = Role.SCHEME
+AUTHORITY: Final = Role.AUTHORITY
+PATH: Final = Role.PATH
 """By names of their own: reaching the member of an enumeration costs ten times as much."""
 
 

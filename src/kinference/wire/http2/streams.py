@@ -8,13 +8,14 @@ how it ended: what was under way when we reset it is ignored, what follows the p
 from array import array
 from collections import deque
 from enum import IntEnum, auto
+from typing import Final
 
 from kinference.wire.http2.frames import ConnectionFault, ErrorCode, FrameType, StreamFault
 
-REMEMBERED_MAX = 512
+REMEMBERED_MAX: Final = 512
 """Each has the place of its number: a stream is forgotten when one that began a multiple of so many later ends."""
-STATE_BITS = 8
-STATE_MASK = 0xFF
+STATE_BITS: Final = 8
+STATE_MASK: Final = 0xFF
 
 
 class State(IntEnum):
@@ -41,7 +42,7 @@ class Event(IntEnum):
     WE_RESET = auto()
 
 
-NEXT: dict[tuple[State, Event], State] = {
+NEXT: Final[dict[tuple[State, Event], State]] = {
     (State.OPEN, Event.PEER_ENDS): State.HALF_CLOSED_REMOTE,
     (State.OPEN, Event.WE_END): State.HALF_CLOSED_LOCAL,
     (State.HALF_CLOSED_LOCAL, Event.PEER_ENDS): State.ENDED,
@@ -52,10 +53,13 @@ NEXT: dict[tuple[State, Event], State] = {
         for event, end in ((Event.PEER_RESETS, State.RESET_BY_PEER), (Event.WE_RESET, State.RESET_BY_US))
     },
 }
-OPEN, HALF_CLOSED_REMOTE, ENDED = State.OPEN, State.HALF_CLOSED_REMOTE, State.ENDED
-PEER_ENDS, WE_END = Event.PEER_ENDS, Event.WE_END
+OPEN: Final = State.OPEN
+HALF_CLOSED_REMOTE: Final = State.HALF_CLOSED_REMOTE
+ENDED: Final = State.ENDED
+PEER_ENDS: Final = Event.PEER_ENDS
+WE_END: Final = Event.WE_END
 """By names of their own: reaching the member of an enumeration costs ten times as much."""
-SENDING = frozenset({State.OPEN, State.HALF_CLOSED_REMOTE})
+SENDING: Final = frozenset({State.OPEN, State.HALF_CLOSED_REMOTE})
 """States in which we may send."""
 
 
@@ -70,11 +74,17 @@ class Verdict(IntEnum):
     PROTOCOL_ERROR = auto()
 
 
-_D, _H, _R, _W = FrameType.DATA, FrameType.HEADERS, FrameType.RST_STREAM, FrameType.WINDOW_UPDATE
-_TAKE, _SKIP, _BAD = Verdict.TAKE, Verdict.IGNORE, Verdict.PROTOCOL_ERROR
-_LATE, _DEAD = Verdict.STREAM_CLOSED, Verdict.CONNECTION_CLOSED
+_D: Final = FrameType.DATA
+_H: Final = FrameType.HEADERS
+_R: Final = FrameType.RST_STREAM
+_W: Final = FrameType.WINDOW_UPDATE
+_TAKE: Final = Verdict.TAKE
+_SKIP: Final = Verdict.IGNORE
+_BAD: Final = Verdict.PROTOCOL_ERROR
+_LATE: Final = Verdict.STREAM_CLOSED
+_DEAD: Final = Verdict.CONNECTION_CLOSED
 
-VERDICTS: dict[State, dict[FrameType, Verdict]] = {
+VERDICTS: Final[dict[State, dict[FrameType, Verdict]]] = {
     State.IDLE: {_D: _BAD, _H: _TAKE, _R: _BAD, _W: _BAD},
     State.OPEN: {_D: _TAKE, _H: _TAKE, _R: _TAKE, _W: _TAKE},
     State.HALF_CLOSED_LOCAL: {_D: _TAKE, _H: _TAKE, _R: _TAKE, _W: _SKIP},
