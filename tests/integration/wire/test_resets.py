@@ -13,14 +13,18 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, Event, StreamEnded, StreamReset
 
+from kinference.core.waiting import AdmissionRules
 from kinference.ids import ResponseId, StreamId
+from kinference.picker.limits import PickerLimits
 from kinference.ports import PickArguments, PickResult
 from kinference.vocabulary import AbortReason
 from kinference.wire.http2.frames import ErrorCode
 from kinference.wire.proto import picker_pb2 as pb
-from tests.conformance.serving import ROOMY, Served, served
+from tests.conformance.serving import Served, Setup, served
 from tests.unit.wire.http2.peer import framed
 
+ROOMY = Setup(PickerLimits(admission=AdmissionRules(enabled=False)))
+"""Where no Pick is held, however many have come at once."""
 PUSHES, PULLS = 100, 20
 BODY = b'{"model": "llama", "messages": [{"role": "user", "content": "' + b"word " * 400 + b'"}]}'
 CHUNKS = [pb.BodyChunk(chunk=BODY[at : at + 200]).SerializeToString() for at in range(0, len(BODY), 200)]
