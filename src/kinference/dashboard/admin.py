@@ -1,5 +1,6 @@
 """The admin port: what Prometheus, Kubernetes and people read. It shows no body and no secret."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -114,7 +115,8 @@ class Admin:
 
     async def _metrics(self, exchange: Exchange) -> None:
         self._sources.refresh()
-        await respond(exchange, 200, self._sources.metrics.exposition(), _PROMETHEUS)
+        page = await asyncio.to_thread(self._sources.metrics.exposition)
+        await respond(exchange, 200, page, _PROMETHEUS)
 
     async def _healthz(self, exchange: Exchange) -> None:
         await respond(exchange, 200, b"ok\n", _TEXT)

@@ -1,14 +1,17 @@
 """Every metric's name, kind, help and labels, in one table, and the registry behind them."""
 
+import time
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import accumulate
 from typing import Final, TypeAlias
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-
-from kinference.observe.exposition import Series, counters, gauges, histograms
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
 
 LABEL_VALUES_MAX: Final = 256
 """Distinct values of one label; what comes after is counted under `other` (names sent by clients are unbounded)."""
@@ -261,11 +264,24 @@ TABLE: Final[tuple[Metric, ...]] = (
 )
 
 
-_Known: TypeAlias = dict[tuple[str, ...], Series]
+class _Series:
+    """One metric's numbers under one set of label values. Plain numbers: only one thread changes them."""
+
+    __slots__ = ("buckets", "created", "edges", "value")
+
+    def __init__(self, edges: Sequence[float]) -> None:
+        self.value = 0.0
+        """The count, what a gauge shows, or the sum of the durations."""
+        self.edges = edges
+        self.buckets = [0] * (len(edges) + 1)
+        self.created = time.time()
+
+
+_Known: TypeAlias = dict[tuple[str, ...], _Series]
 """A metric's series by their label values, as they are shown: bounded in number and length."""
 
 
-class Metrics:
+class Metrics(Collector):
     """The metrics of one process, made from the table. A metric outside the table cannot be recorded."""
 
     def __init__(self, table: Sequence[Metric] = TABLE) -> None:
@@ -277,8 +293,9 @@ class Metrics:
         for row in table:
             if not row.labels:
                 self._series(row, ())
-        self._process = CollectorRegistry()
-        ProcessCollector(registry=self._process)
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
 
     def _of(self, kind: Kind) -> dict[Metric, _Known]:
         return {row: known for row, known in self._by_metric.items() if row.kind is kind}
@@ -306,13 +323,13 @@ class Metrics:
         series.value += seconds
         series.buckets[bisect_left(series.edges, seconds)] += 1
 
-    def _series(self, metric: Metric, labels: tuple[str, ...]) -> Series:
+    def _series(self, metric: Metric, labels: tuple[str, ...]) -> _Series:
         known = self._by_metric[metric]
         assert len(labels) == len(metric.labels), "a value for each label"
         bounded = tuple(self._bounded(metric, place, value) for place, value in enumerate(labels))
         series = known.get(bounded)
         if series is None:
-            series = known[bounded] = Series(metric.labels, bounded, metric.buckets)
+            series = known[bounded] = _Series(metric.buckets)
         return series
 
     def _bounded(self, metric: Metric, place: int, value: str) -> str:
@@ -327,13 +344,39 @@ class Metrics:
         return value
 
     def exposition(self) -> bytes:
-        """The Prometheus text page."""
-        pieces = [
-            piece
-            for row, known in self._by_metric.items()
-            for piece in _PAGE[row.kind](row.name, row.help, known.values())
-        ]
-        return "".join(pieces).encode() + generate_latest(self._process)
+        """The Prometheus text page. On a thread of its own it may be a moment behind, and holds up nothing:
+        thousands of series take the library a tenth of a second.
+        """
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Family]:
+        """Every metric, as the library that writes the page wants it."""
+        for row, known in self._by_metric.items():
+            yield _FAMILIES[row.kind](row, known)
 
 
-_PAGE: Final = {Kind.COUNTER: counters, Kind.GAUGE: gauges, Kind.HISTOGRAM: histograms}
+def _counters(row: Metric, known: _Known) -> Family:
+    family = CounterMetricFamily(row.name, row.help, labels=row.labels)
+    for labels, series in list(known.items()):
+        family.add_metric(labels, series.value, created=series.created)
+    return family
+
+
+def _gauges(row: Metric, known: _Known) -> Family:
+    family = GaugeMetricFamily(row.name, row.help, labels=row.labels)
+    for labels, series in list(known.items()):
+        family.add_metric(labels, series.value)
+    return family
+
+
+def _histograms(row: Metric, known: _Known) -> Family:
+    family = HistogramMetricFamily(row.name, row.help, labels=row.labels)
+    edges = [*map(str, row.buckets), "+Inf"]
+    for labels, series in list(known.items()):
+        buckets = list(zip(edges, accumulate(map(float, series.buckets)), strict=True))
+        family.add_metric(labels, buckets, series.value)
+        family.add_sample(f"{row.name}_created", dict(zip(row.labels, labels, strict=True)), series.created)
+    return family
+
+
+_FAMILIES: Final = {Kind.COUNTER: _counters, Kind.GAUGE: _gauges, Kind.HISTOGRAM: _histograms}

@@ -1,7 +1,9 @@
 """The metrics: only what the table has, and never more series than it allows."""
 
 import re
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -134,3 +136,19 @@ def test_the_page_is_what_the_prometheus_library_itself_would_write() -> None:
 
 def _without_time(line: str) -> str:
     return line.rpartition(" ")[0] if "_created" in line and not line.startswith("#") else line
+
+
+def test_the_page_is_written_on_a_thread_while_series_are_added(metrics: Metrics) -> None:
+    done = threading.Event()
+
+    def scrape() -> None:
+        while not done.is_set():
+            metrics.exposition()
+
+    with ThreadPoolExecutor(1) as threads:
+        scraping = threads.submit(scrape)
+        for model in range(100):
+            for status in range(150):
+                metrics.count(ASKED, f"m{model}", str(status))
+        done.set()
+        scraping.result()
