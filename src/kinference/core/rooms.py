@@ -78,7 +78,7 @@ def _within(load: Load, within_ms: Milliseconds) -> Milliseconds:
     has ended, or it would rest for the difference.
     """
     soon_ms = within_ms * load.headway
-    return soon_ms if not within_ms or soon_ms > load.lag_ms else load.lag_ms
+    return soon_ms if within_ms <= 0.0 or soon_ms > load.lag_ms else load.lag_ms
 
 
 def ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
