@@ -15,10 +15,9 @@ from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout, Ups
 from kinference.gateway import verdict
 from kinference.gateway.access_log import Record
 from kinference.gateway.attempts import Attempts, Delivery, Failure, Order, Sending
-from kinference.gateway.backends import Leg
 from kinference.gateway.errors import Refusal
 from kinference.gateway.ingress import receive
-from kinference.gateway.opening import Opening, error_in
+from kinference.gateway.opening import Opening, error_in, nothing
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ports import LocalTarget, Placed, ProviderTarget, UpstreamAnswer
@@ -128,7 +127,7 @@ class Dispatch:
                 back = attempts.own_way_back(answer, sending)
                 is_read = back is not None or sending.leg.api is not self._order.inbound.api
                 self._answer = opening = Opening(answer, is_read=is_read)
-                outcome = opening if opening.begin_at_once() else await self._opened(opening, sending.leg)
+                outcome = opening if opening.begin_at_once() else await self._opened(opening, sending)
             else:
                 outcome = await verdict.read_error(answer, sending.leg)
                 if attempts.lacks_path(outcome, sending):
@@ -141,14 +140,17 @@ class Dispatch:
             return attempts.answered_with_error(outcome, sending)
         return attempts.answered(outcome, sending, back)
 
-    async def _opened(self, opening: Opening, leg: Leg) -> UpstreamAnswer | ErrorAnswer:
+    async def _opened(self, opening: Opening, sending: Sending) -> UpstreamAnswer | ErrorAnswer:
         """Read the beginning of an answer, as long as the client can wait for its head. Raises as the answer does."""
         if not opening.is_stream:
             await opening.begin()
             return opening
+        leg = sending.leg
         shape = Api.OPENAI_CHAT if leg.api is Api.OPENAI_COMPLETIONS else leg.api.shape
         first = await opening.first_event(shape, self._options.keep_alive)
         error = None if first is None else error_in(first, shape)
+        if error is None and first is not None and sending.way_back is not None and await opening.is_nothing(shape):
+            error = nothing()
         if error is None:
             return opening
         await opening.close()

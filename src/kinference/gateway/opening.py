@@ -16,6 +16,7 @@ from kinference.ids import Seconds
 from kinference.ports import Headers, Sink, UpstreamAnswer
 from kinference.shapes.answers import Counted, Failed, Started
 from kinference.shapes.dialects import Reader
+from kinference.shapes.silence import Silence
 from kinference.shapes.sse import Event, EventTooLong
 from kinference.shapes.translate import DESTINATIONS
 from kinference.vocabulary import Api
@@ -25,6 +26,10 @@ HELD_MAX: Final = 256 * 1024
 _NOTHING_STATUS: Final = 502
 _STOP: Final = re.compile(rb'"finishReason"\s*:\s*"STOP"')
 _JSON: Final = ((b"content-type", b"application/json"),)
+
+
+class _Late(Exception):
+    """There is more to come, and not now."""
 
 
 class Opening(UpstreamAnswer):
@@ -43,6 +48,7 @@ class Opening(UpstreamAnswer):
         self._held = beginning.held
         self._coming: asyncio.Task[bytes | None] | None = None
         self._is_whole = False
+        self._until: Seconds = 0.0  # when its client has to hear something
         self.status, self.headers, self.is_stream = answer.status, beginning.headers, beginning.is_stream
 
     @property
@@ -117,21 +123,16 @@ class Opening(UpstreamAnswer):
         """The first event of a stream; None when none has come after so long, whatever else has, or too much has before
         it. Raises UpstreamCut where it ends before, or is none, and UpstreamTimeout.
         """
-        reader, held, clock = DESTINATIONS[api].reader(), 0, asyncio.get_running_loop().time
-        until = clock() + patience
+        reader, held = DESTINATIONS[api].reader(), 0
+        self._until = asyncio.get_running_loop().time() + patience
         while held < HELD_MAX:
-            if self._answer.is_ready:
-                chunk = await self._next()
-            else:
-                self._coming = asyncio.create_task(self._next())
-                done, _ = await asyncio.wait((self._coming,), timeout=max(until - clock(), 0))
-                if not done:
-                    return None
-                chunk, self._coming = self._coming.result(), None
             try:
+                chunk = await self._next_in_time()
                 first = None if chunk is None else _first_in(reader, self._hold(chunk))
                 if first is None and chunk is None:
                     first = _telling(reader.tail())
+            except _Late:
+                return None
             except EventTooLong as error:
                 raise UpstreamCut(str(error)) from error
             if first is not None:
@@ -140,6 +141,38 @@ class Opening(UpstreamAnswer):
                 raise UpstreamCut("the destination ended its stream before it began")
             held += len(chunk)
         return None
+
+    async def is_nothing(self, api: Api) -> bool:
+        """Whether a stream that has begun ends well and has nothing in it. Whoever asks waits until something is said,
+        and no longer than for the first event. Raises as `first_event` does.
+        """
+        silence, read, held = Silence(api), tuple(self._held), 0
+        try:
+            for piece in read:
+                silence.take(piece)
+            while not (silence.is_broken or silence.is_whole) and held < HELD_MAX:
+                chunk = await self._next_in_time()
+                if chunk is None:
+                    silence.end()
+                    break
+                held += len(chunk)
+                for piece in self._hold(chunk):
+                    silence.take(piece)
+        except (_Late, EventTooLong):
+            return False
+        return silence.is_whole
+
+    async def _next_in_time(self) -> bytes | None:
+        """The next chunk; None at the end. Raises _Late where its client cannot wait for it, and as `chunks` does."""
+        if self._answer.is_ready:
+            return await self._next()
+        self._coming = asyncio.create_task(self._next())
+        left = self._until - asyncio.get_running_loop().time()
+        done, _ = await asyncio.wait((self._coming,), timeout=max(left, 0))
+        if not done:
+            raise _Late
+        chunk, self._coming = self._coming.result(), None
+        return chunk
 
     async def _next(self) -> bytes | None:
         return await anext(self._chunks, None)
@@ -163,6 +196,12 @@ def _first_in(reader: Reader, pieces: list[bytes]) -> Event | None:
 
 def _telling(event: Event | None) -> Event | None:
     return event if event is not None and (event.data or event.event) else None
+
+
+def nothing() -> ErrorAnswer:
+    """What a stream that ends well and has nothing in it should have been."""
+    told = {"message": "the answer is empty", "type": "server_error", "param": None, "code": "empty_upstream_response"}
+    return ErrorAnswer(_NOTHING_STATUS, _JSON, msgspec.json.encode({"error": told}))
 
 
 def error_in(event: Event, api: Api) -> ErrorAnswer | None:

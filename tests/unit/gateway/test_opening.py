@@ -244,6 +244,47 @@ def test_c6_a_stream_of_geminis_that_ends_as_it_begins_and_said_nothing_is_no_an
     assert error_in(Event("", cut, b"data: " + cut), Api.GEMINI) is None
 
 
+ROLE = b'data: {"choices":[{"delta":{"role":"assistant","content":""}}]}\n\n'
+STOP = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
+DONE = b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "is_nothing"),
+    [
+        ((ROLE + STOP + DONE,), True),
+        ((ROLE, STOP[:9], STOP[9:], DONE), True),
+        ((ROLE, STOP), True),
+        ((ROLE, FIRST, STOP, DONE), False),
+        ((ROLE + FIRST, STOP, DONE), False),
+        ((ROLE,), False),
+    ],
+)
+async def test_c6_a_stream_that_ends_well_and_has_nothing_in_it_is_found_and_no_byte_lost(
+    chunks: tuple[bytes, ...], *, is_nothing: bool
+) -> None:
+    opening = Opening(FakeAnswer(200, EVENTS, chunks), is_read=True)
+    await opening.first_event(CHAT, 60.0)
+    assert await opening.is_nothing(CHAT) is is_nothing
+    assert await rest_of(opening) == b"".join(chunks)
+
+
+class Pausing(FakeAnswer):
+    """Says who speaks, and then thinks."""
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield ROLE
+        await asyncio.Event().wait()
+
+
+async def test_a_stream_that_thinks_is_waited_for_no_longer_than_one_that_has_not_begun() -> None:
+    opening = Opening(Pausing(200, EVENTS), is_read=True)
+    await opening.first_event(CHAT, 0.01)
+    assert not await opening.is_nothing(CHAT)
+    assert await anext(opening.chunks()) == ROLE
+    await opening.close()
+
+
 def test_what_merely_speaks_of_errors_is_none() -> None:
     assert error_in(Event("", b'{"choices":[{"delta":{"content":"an error"}}]}', b"an error"), CHAT) is None
     assert error_in(Event("", b'{"choices":[]}', b"{}"), CHAT) is None

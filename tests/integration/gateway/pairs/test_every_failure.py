@@ -9,15 +9,7 @@ from google.genai import errors as google
 
 from kinference.vocabulary import Api
 from tests.integration.gateway.pairs.meaning import Asked, Broken, Failed, Said, Tokens
-from tests.integration.gateway.pairs.pair import (
-    CHAT,
-    MESSAGES,
-    RESPONSES,
-    Pair,
-    both_ways,
-    every_client,
-    every_destination,
-)
+from tests.integration.gateway.pairs.pair import Pair, both_ways, every_client, every_destination
 from tests.integration.gateway.pairs.running import FAILING, PLAIN
 
 TOO_LONG: Mapping[Api, str] = {
@@ -99,12 +91,16 @@ def test_an_empty_answer_is_one_where_something_was_read(pair: Pair) -> None:
 
 
 @both_ways
-@pytest.mark.parametrize("destination", [Api.GEMINI, Api.VERTEX_GEMINI])
-@pytest.mark.parametrize("client", [CHAT, RESPONSES, MESSAGES], ids=lambda api: api.value)
-def test_c6_an_answer_of_geminis_that_says_nothing_and_cost_nothing_is_none(pair: Pair) -> None:
-    error = failed(pair, Said("", tokens=Tokens(completion=0)), FAILING)
-    assert status_of(error) == 502
-    assert "the answer is empty" in str(error)
+@every_destination
+@every_client
+def test_c6_an_answer_that_says_nothing_and_cost_nothing_is_none(pair: Pair) -> None:
+    nothing = Said("", tokens=Tokens(completion=0))
+    if pair.is_translated:
+        error = failed(pair, nothing, FAILING)
+        assert status_of(error) == 502
+        assert "the answer is empty" in str(error)
+    elif pair.shape is not Api.GEMINI:  # whose streams begin with nothing now and then
+        assert pair.ask(Asked(), nothing, FAILING).text == ""
 
 
 @pytest.mark.parametrize("streams", [True])
