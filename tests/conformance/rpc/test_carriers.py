@@ -17,7 +17,7 @@ from kinference.errors import ClientGone
 from kinference.wire.grpc_server import GrpcServer
 from kinference.wire.grpcio_server import GrpcioServer
 from kinference.wire.proto.picker_pb2 import BodyChunk
-from kinference.wire.rpc import Call, RpcError, RpcHandler, RpcService, Status
+from kinference.wire.rpc import Call, Left, RpcError, RpcHandler, RpcService, Status, replying
 
 MIB = 1_048_576
 
@@ -130,6 +130,30 @@ async def test_a_handler_streams_messages_back(serving: Serving) -> None:
     async with serving(Count=count) as served:
         answers = [message async for message in served.pull("Count")(b"")]
         assert answers == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize("size", [16_379, 16_380, 49_000, 65_530, 65_531, 300_000])
+async def test_an_answer_of_any_size_that_is_there_at_once_arrives_whole(size: int) -> None:
+    """A frame, a byte more, several, a window as it begins, and more than that, over and over on one connection."""
+    body = bytes(number % 251 for number in range(size))
+    at_once: list[bool] = []
+
+    async def later(call: Call) -> None:
+        await call.send(body)
+
+    def fetch(_message: bytes | None, call: Call) -> bytes | Left:
+        at_once.append(call.takes(body))
+        return body if at_once[-1] else later(call)
+
+    service = RpcService("test.Service", {"Fetch": replying(fetch)}, inline=True, replies={"Fetch": fetch})
+    server = GrpcServer("127.0.0.1:0", [service])
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{await server.start()}") as channel:
+        method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/test.Service/Fetch")
+        for _ in range(3):
+            assert await method(b"") == body
+        assert list(await asyncio.gather(*(method(b"") for _ in range(20)))) == [body] * 20
+    await server.drain(0)
+    assert any(at_once) or size > 65_530, "of calls one by one, at least the first fits the windows"
 
 
 async def test_a_handler_reads_the_callers_metadata(serving: Serving) -> None:

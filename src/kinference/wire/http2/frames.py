@@ -101,7 +101,7 @@ def headers(flags: int, stream_id: int, block: bytes, frame_bytes_max: int = FRA
 
 
 class WholeAnswer:
-    """An answer whose head and trailers are always the same, as three frames around what differs.
+    """An answer whose head and trailers are always the same, as frames around what differs.
 
     Its DATA begins with a prefix that says how long the rest is; `prefix` is how `struct` spells that.
     """
@@ -114,7 +114,7 @@ class WholeAnswer:
         self._head, self._trailers, self._prefix = head, trailers, Struct(f">{prefix}").pack
         self.prefix_bytes = calcsize(f">{prefix}")
         self.framing_bytes = 3 * HEADER_BYTES + len(head) + len(trailers)
-        """Of all that is no DATA."""
+        """Of all that is no DATA, where that is one frame."""
         self._known: dict[int, tuple[bytes, bytes]] = {}
         """By the length of the bytes, what stands before and behind the stream's number in their frame."""
 
@@ -124,6 +124,19 @@ class WholeAnswer:
         before, behind = self._measured(len(data)) if around is None else around
         number = stream_id.to_bytes(4)
         return self._begin, number, before, number, behind, data, self._end, number, self._trailers
+
+    def cut(self, stream_id: int, data: bytes, frame_bytes: int) -> list[bytes | memoryview]:
+        """The same where DATA takes several frames, of so many bytes at most."""
+        number, view = stream_id.to_bytes(4), memoryview(data)
+        begun = frame_bytes - self.prefix_bytes
+        full = _MARKS.pack(frame_bytes << 8, 0)
+        pieces: list[bytes | memoryview]
+        pieces = [self._begin, number, self._head, full, number, self._prefix(len(data)), view[:begun]]
+        for at in range(begun, len(data), frame_bytes):
+            piece = view[at : at + frame_bytes]
+            pieces += _MARKS.pack(len(piece) << 8, 0), number, piece
+        pieces += self._end, number, self._trailers
+        return pieces
 
     def _measured(self, length: int) -> tuple[bytes, bytes]:
         mark = _MARKS.pack(length + self.prefix_bytes << 8, 0)  # DATA is 0

@@ -56,7 +56,7 @@ class Outbox:
     def send(self, stream: Stream, data: bytes, prefix: bytes = b"") -> bool:
         """Send DATA as far as it goes, the prefix in front; the rest waits. True when nothing waits."""
         size = len(prefix) + len(data)
-        if stream.queue is None and self.takes(size, stream.send_window):
+        if stream.queue is None and size <= self.frame_bytes and self.takes(size, stream.send_window):
             self.window -= size
             stream.send_window -= size
             self._output += (HEADER.pack(size << 8, 0, stream.id), prefix, data)
@@ -75,8 +75,12 @@ class Outbox:
         if not self.takes(size, window):
             return False
         self.window -= size
-        self._output += answer.around(stream_id, data)
         self._size += answer.framing_bytes + size
+        if size <= self.frame_bytes:
+            self._output += answer.around(stream_id, data)
+        else:
+            self._output += answer.cut(stream_id, data, self.frame_bytes)
+            self._size += (size - 1) // self.frame_bytes * HEADER_BYTES
         return True
 
     def turn(self) -> Iterator[Stream]:
@@ -100,13 +104,16 @@ class Outbox:
         self._waiting.pop(stream.id, None)
 
     def takes(self, size: int, window: int) -> bool:
-        """Whether so many bytes can go at once, in one frame, on a stream with such a window on which nothing waits."""
+        """Whether so many bytes can go at once on a stream with such a window on which nothing waits.
+
+        In more than a frame they go ahead of nobody's turn, and are no more than the output holds.
+        """
         return (
             size <= self.window
             and size <= window
-            and size <= self.frame_bytes
             and not self.paused
             and self._size < self._output_bytes_max
+            and (size <= self.frame_bytes or (size <= self._output_bytes_max and not self._waiting))
         )
 
     def _may_send(self, stream: Stream) -> bool:

@@ -69,9 +69,9 @@ def test_a_request_that_came_whole_is_answered_without_a_stream_or_goes_on_as_on
     told = talk.feed(b"".join(talk.request(number) + data(number, b"all", end=True) for number in (1, 3, 5)))
     assert [event.stream_id for event in told if isinstance(event, RequestReceived)] == [1, 3, 5]
     connection = talk.connection
-    assert connection.takes(1, 16_384)
-    assert not connection.takes(1, 16_385), "more than a frame"
-    assert not connection.send_answer(1, answer, bytes(16_384))
+    assert connection.takes(1, 65_535)
+    assert not connection.takes(1, 65_536), "more than the window"
+    assert not connection.send_answer(1, answer, bytes(65_532))
     assert connection.send_answer(1, answer, b"hello")
     assert [(kind, flags, stream_id) for kind, flags, stream_id, _ in talk.sent()] == [(1, 4, 1), (0, 0, 1), (1, 5, 1)]
     assert not connection.send_answer(1, answer, b"again")
@@ -168,6 +168,32 @@ def test_an_answer_is_headers_data_and_trailers() -> None:
     talk.connection.send_trailers(1, literal(b"grpc-status", b"0"))
     kinds = [(kind, flags) for kind, flags, _, _ in talk.sent()]
     assert kinds == [(1, frames.END_HEADERS), (0, 0), (1, frames.END_HEADERS | frames.END_STREAM)]
+
+
+@pytest.mark.parametrize(
+    ("told", "length", "sizes"),
+    [
+        ({}, 16_380, [16_384]),
+        ({}, 16_381, [16_384, 1]),
+        ({}, 65_531, [16_384, 16_384, 16_384, 16_383]),
+        ({4: 16_385}, 16_381, [16_384, 1]),
+        ({4: 16_385}, 16_382, None),
+        ({5: 20_000}, 20_000, [20_000, 4]),
+    ],
+)
+@pytest.mark.parametrize("is_open", [False, True])
+def test_an_answer_larger_than_the_peers_frames_goes_at_once_where_its_windows_are_large_enough(
+    told: dict[int, int], length: int, sizes: list[int] | None, is_open: bool
+) -> None:
+    talk, answer = Talk(), WholeAnswer(OK, literal(b"grpc-status", b"0"), "I")
+    talk.feed(frames.settings(told) + talk.request(1) + data(1, b"all", end=True))
+    if is_open:
+        talk.connection.open(1)
+    talk.sent()
+    assert talk.connection.takes(1, length + 4) == (sizes is not None)
+    assert talk.connection.send_answer(1, answer, bytes(length)) == (sizes is not None)
+    assert [len(payload) for kind, _, _, payload in talk.sent() if kind == 0] == (sizes or [])
+    assert talk.connection.send_answer(1, answer, b"small") == (sizes is None)
 
 
 def test_a_whole_answer_goes_at_once_or_not_at_all() -> None:

@@ -1,5 +1,6 @@
 """Sending under two windows, a pause and a bound."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -137,6 +138,48 @@ def test_a_whole_answer_goes_at_once_or_not_at_all() -> None:
         message = length.to_bytes(2) + b"x" * length
         assert split(written) == [(1, 4, 1, b"head"), (0, 0, 1, message), (1, 5, 1, b"end")]
         assert outbox.window == window - len(message)
+
+
+@pytest.mark.parametrize(
+    ("length", "frames"),
+    [(98, [100]), (99, [100, 1]), (198, [100, 100]), (199, [100, 100, 1]), (430, [100] * 4 + [32])],
+)
+def test_a_whole_answer_larger_than_a_frame_goes_in_as_many_as_it_takes(length: int, frames: list[int]) -> None:
+    outbox, answer = Outbox(1000), WholeAnswer(b"head", b"end", "H")
+    outbox.frame_bytes = 100
+    data = bytes(number % 251 for number in range(length))
+    assert not outbox.send_whole(1, length + 1, answer, data)
+    assert outbox.send_whole(1, length + 2, answer, data)
+    assert outbox.window == 65_535 - 2 - length
+    size, written = outbox.size, outbox.take()
+    assert size == len(written)
+    begin, *middle, end = split(written)
+    assert (begin, end) == ((1, 4, 1, b"head"), (1, 5, 1, b"end"))
+    assert [(kind, flags, stream_id, len(payload)) for kind, flags, stream_id, payload in middle] == [
+        (0, 0, 1, size) for size in frames
+    ]
+    assert b"".join(payload for _, _, _, payload in middle) == length.to_bytes(2) + data
+
+
+def test_more_than_a_frame_goes_ahead_of_no_turn_and_is_no_more_than_the_output_holds() -> None:
+    outbox, other = Outbox(300), stream(3, 100)
+    outbox.frame_bytes = 100
+    assert outbox.takes(300, 300)
+    assert not outbox.takes(301, 301)
+    outbox.write(b"x" * 299)
+    assert outbox.takes(300, 300)
+    outbox.write(b"x")
+    assert not outbox.takes(101, 300)
+    outbox.take()
+    outbox.paused = True
+    outbox.send(other, b"waits")
+    outbox.paused = False
+    assert not outbox.takes(101, 300)
+    assert outbox.takes(100, 300)
+    assert list(outbox.turn()) == [other]
+    assert outbox.takes(101, 300)
+    outbox.window = 100
+    assert not outbox.takes(101, 300)
 
 
 def test_nothing_is_taken_at_once_beyond_a_window_or_where_the_shell_is_full() -> None:
