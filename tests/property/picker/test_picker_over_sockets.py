@@ -318,15 +318,15 @@ def never_expires(patch: pytest.MonkeyPatch) -> None:
 
 
 def serves_a_pull_to_everybody(patch: pytest.MonkeyPatch) -> None:
-    right = Tickets.claim
+    right = Tickets.unpulled
 
-    def claim(self: Tickets, response_id: ResponseId, wake: Callable[[], None] | None, now: Seconds) -> Ticket:
+    def unpulled(self: Tickets, response_id: ResponseId) -> Ticket:
         ticket = self.find(response_id)
         if ticket is None or ticket.state is State.UNPULLED:
-            return right(self, response_id, wake, now)
-        return Ticket(response_id, ticket.flow, (), State.GONE)
+            return right(self, response_id)
+        return Ticket(response_id, ticket.flow, ())
 
-    patch.setattr(Tickets, "claim", claim)
+    patch.setattr(Tickets, "unpulled", unpulled)
 
 
 FAULTS = (
