@@ -69,18 +69,18 @@ def _apart(events: Iterable[Http2Event]) -> Iterator[Http2Event]:
 
 
 def _act(connection: Http2Connection[CallHead], event: Http2Event) -> None:
-    if isinstance(event, RequestReceived) and connection.is_sendable(event.stream_id):
-        connection.send_headers(event.stream_id, RESPONSE)
+    if isinstance(event, RequestReceived) and connection.answers.is_sendable(event.stream_id):
+        connection.answers.send_headers(event.stream_id, RESPONSE)
         if event.ended:
-            connection.send_trailers(event.stream_id, TRAILERS_OK)
+            connection.answers.send_trailers(event.stream_id, TRAILERS_OK)
     elif isinstance(event, DataReceived):
-        connection.consume(event.stream_id, len(event.data))
+        connection.answers.consume(event.stream_id, len(event.data))
         if (
-            connection.is_sendable(event.stream_id)
-            and connection.send_data(event.stream_id, event.data)
+            connection.answers.is_sendable(event.stream_id)
+            and connection.answers.send_data(event.stream_id, event.data)
             and event.ended
         ):
-            connection.send_trailers(event.stream_id, TRAILERS_OK)
+            connection.answers.send_trailers(event.stream_id, TRAILERS_OK)
     elif isinstance(event, ConnectionEnded):
         assert connection.is_closed
 

@@ -155,18 +155,18 @@ class GrpcSession(Http2Session[CallHead]):
         head, stream_id, data = event.head, event.stream_id, event.data
         method = self._host.methods.get(head.path)
         if method is None or head.refusal is not None or (self._host.is_draining and method.is_counted):
-            self._connection.open(stream_id)
+            self._answers.open(stream_id)
             self._refuse(stream_id, self._why_not(head, method))
             return
         call = GrpcCall(self, stream_id, head, method, self._message_bytes_max, half_closed=event.ended)
         if data:
             message = whole_message(data, call.limit)
-            if message is not None and method.reply is not None and stream_id in self._connection.unopened:
+            if message is not None and method.reply is not None and stream_id in self._answers.unopened:
                 self._reply(call, method.reply, message)  # the hot path
                 return
             call.half_closed = False
             call.take(data, ended=True)
-        self._connection.open(stream_id)
+        self._answers.open(stream_id)
         self._calls[stream_id] = call
         self._fresh.append(call)
 
@@ -194,9 +194,9 @@ class GrpcSession(Http2Session[CallHead]):
             self._wake(call)
 
     def _refuse(self, stream_id: int, why: Refusal) -> None:
-        if self._connection.is_sendable(stream_id):  # not taken back in the very read that brought it
+        if self._answers.is_sendable(stream_id):  # not taken back in the very read that brought it
             block = refusal_head(why.http_status) + trailers(why.status, why.message)
-            self._connection.send_trailers(stream_id, block)
+            self._answers.send_trailers(stream_id, block)
 
     # --- handlers --------------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class GrpcSession(Http2Session[CallHead]):
             if (
                 isinstance(answer, bytes)
                 and not call.told
-                and self._connection.send_answer(call.stream_id, ANSWER, answer)
+                and self._answers.send_answer(call.stream_id, ANSWER, answer)
             ):
                 return
             self._open(call)
@@ -249,7 +249,7 @@ class GrpcSession(Http2Session[CallHead]):
         self._keep(call)
 
     def _open(self, call: GrpcCall) -> None:
-        self._connection.open(call.stream_id)
+        self._answers.open(call.stream_id)
         self._calls[call.stream_id] = call
 
     def _step(self, call: GrpcCall, thrown: type[BaseException] | None = None) -> None:
@@ -307,15 +307,15 @@ class GrpcSession(Http2Session[CallHead]):
 
     def _answer(self, call: GrpcCall, status: Status, message: str) -> None:
         """End the answer, if it has not ended and the caller is there. One cut within a message can only be reset."""
-        connection, stream_id = self._connection, call.stream_id
-        if not connection.is_sendable(stream_id):
+        answers, stream_id = self._answers, call.stream_id
+        if not answers.is_sendable(stream_id):
             return
         if not call.drained:
-            connection.reset(stream_id, RESET_CODES.get(status, ErrorCode.CANCEL))
+            answers.reset(stream_id, RESET_CODES.get(status, ErrorCode.CANCEL))
         elif call.has_answered:
-            connection.send_trailers(stream_id, trailers(status, message))
+            answers.send_trailers(stream_id, trailers(status, message))
         else:
-            connection.send_trailers(stream_id, RESPONSE + trailers(status, message))
+            answers.send_trailers(stream_id, RESPONSE + trailers(status, message))
         self._flush_soon()
 
     def _expire(self, call: GrpcCall) -> None:
@@ -348,24 +348,24 @@ class GrpcSession(Http2Session[CallHead]):
     # --- the calls' side (Carrier) ---------------------------------------------------------------
 
     def taken(self, stream_id: int, size: int) -> None:
-        self._connection.consume(stream_id, size)
+        self._answers.consume(stream_id, size)
         self._flush_soon()
 
     def takes(self, stream_id: int, size: int) -> bool:
-        return self._connection.takes(stream_id, size)
+        return self._answers.takes(stream_id, size)
 
     def send_message(self, call: GrpcCall, message: bytes) -> bool:
-        if not self._connection.is_sendable(call.stream_id):
+        if not self._answers.is_sendable(call.stream_id):
             raise ClientGone("the caller is gone")
         return self._send(call, message)
 
     def _send(self, call: GrpcCall, message: bytes) -> bool:
-        connection, stream_id = self._connection, call.stream_id
+        answers, stream_id = self._answers, call.stream_id
         if not call.has_answered:
             call.has_answered = True
-            connection.send_headers(stream_id, RESPONSE + call.told)
+            answers.send_headers(stream_id, RESPONSE + call.told)
         self._flush_soon()
-        return connection.send_data(stream_id, message, prefix(message))
+        return answers.send_data(stream_id, message, prefix(message))
 
     def advance(self, call: GrpcCall) -> None:
         if call.task is None:

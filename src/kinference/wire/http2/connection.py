@@ -1,7 +1,7 @@
 """One HTTP/2 connection as a server sees it, without a socket: bytes in, events and bytes out (RFC 9113).
 
-The shell feeds what it read, acts on the events, calls the methods for what it wants sent, and writes what
-`take_output` gives. Nothing here waits and nothing asks for the time.
+The shell feeds what it read, acts on the events, calls `answers` for what it wants sent, and writes what `take_output`
+gives. Nothing here waits and nothing asks for the time.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,6 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from kinference.ids import Seconds
 from kinference.wire.http2 import frames
+from kinference.wire.http2.answers import Answers
 from kinference.wire.http2.events import (
     ConnectionEnded,
     DataReceived,
@@ -27,22 +28,17 @@ from kinference.wire.http2.frames import (
     ErrorCode,
     FrameType,
     StreamFault,
-    WholeAnswer,
 )
 from kinference.wire.http2.guard import Guard, Http2Limits, Nuisance
-from kinference.wire.http2.headers import TABLE_BYTES_MAX
 from kinference.wire.http2.heads import Heads
 from kinference.wire.http2.intake import Intake
 from kinference.wire.http2.outbox import Outbox
 from kinference.wire.http2.reader import Callbacks, FrameReader, OnFrame
 from kinference.wire.http2.requests import Request
-from kinference.wire.http2.settings import PeerSettings, Setting, merged
+from kinference.wire.http2.settings import Setting
 from kinference.wire.http2.streams import (
-    ENDED,
     HALF_CLOSED_REMOTE,
     PEER_ENDS,
-    SENDING,
-    WE_END,
     State,
     Stream,
     Streams,
@@ -54,8 +50,6 @@ Head = TypeVar("Head")
 
 CREDIT_BYTES_MIN: Final = 1024
 """A WINDOW_UPDATE of less is of little use; a reader of large answers sends many of more."""
-NO_TABLE: Final = b"\x20"
-"""Begins a header block: the dynamic table is empty from here on. A peer that allows less than the default asks it."""
 
 
 class Http2Connection(Generic[Head]):
@@ -76,13 +70,10 @@ class Http2Connection(Generic[Head]):
         self._streams = Streams()
         self._outbox = Outbox(limits.output_bytes_max)
         self._heads = Heads(read_head, limits.header_list_bytes_max, read_on)
-        self._peer = PeerSettings()
         self._intake = Intake(limits, self._outbox.write)
-        self._block_prefix = b""
+        self.answers = Answers(limits, self._guard, self._streams, self._intake, self._outbox)
+        self._unopened = self.answers.unopened
         self.is_closed = False
-        self.unopened: dict[int, int] = {}
-        """Requests that came whole in this read, and their sizes. Whoever is told of one either answers it at once and
-        whole, which takes no stream, or opens it."""
         self._events: list[Event[Head]] = []
         callbacks = Callbacks(self._on_block, self._on_whole, self._break)
         self._reader = FrameReader(limits, self._guard, self._on_frame(), callbacks)
@@ -160,7 +151,7 @@ class Http2Connection(Generic[Head]):
         if (
             stream_id <= streams.last_id
             or not stream_id & 1
-            or len(streams.live) + len(self.unopened) >= self._limits.streams_max
+            or len(streams.live) + len(self._unopened) >= self._limits.streams_max
             or not intake.has_room(size)
         ):
             self._on_block(stream_id, block, ended=False)
@@ -168,31 +159,18 @@ class Http2Connection(Generic[Head]):
         streams.last_id = stream_id
         head, body_left = self._heads.request(block)
         if body_left is not None:
-            self._begin(stream_id).body_left = body_left
+            self.answers.begin(stream_id).body_left = body_left
             self._events.append(RequestReceived(stream_id, head, ended=False))
             return False
         intake.passed(size)
-        self.unopened[stream_id] = size
+        self._unopened[stream_id] = size
         self._events.append(RequestReceived(stream_id, head, True, data))
         return True
 
-    def open(self, stream_id: int) -> None:
-        """Keep a request that came whole, if it is not kept yet: it goes on, and its bytes are held until it ends."""
-        size = self.unopened.pop(stream_id, None)
-        if size is not None:
-            stream = self._begin(stream_id)
-            stream.state = HALF_CLOSED_REMOTE
-            self._intake.hold(size, stream)
-
-    def _begin(self, stream_id: int) -> Stream:
-        stream = Stream(stream_id, self._peer.window, self._limits.stream_window)
-        self._streams.open(stream)
-        return stream
-
     def _open(self, stream_id: int, block: bytes, ended: bool) -> None:
-        stream = self._begin(stream_id)
+        stream = self.answers.begin(stream_id)
         head, stream.body_left = self._heads.request(block)
-        if len(self._streams.live) + len(self.unopened) > self._limits.streams_max:
+        if len(self._streams.live) + len(self._unopened) > self._limits.streams_max:
             self._guard.charge(Nuisance.RESET, self._now)
             raise StreamFault(ErrorCode.REFUSED_STREAM, "too many streams at once")
         if ended:
@@ -222,7 +200,7 @@ class Http2Connection(Generic[Head]):
         frames.expect_length(payload, 4, "RST_STREAM")
         self._guard.charge(Nuisance.RESET, self._now)
         if check(FrameType.RST_STREAM, stream_id, self._known(stream_id)):
-            self._drop(self._streams.live[stream_id], Step.PEER_RESETS)
+            self.answers.drop(self._streams.live[stream_id], Step.PEER_RESETS)
             self._events.append(StreamReset(stream_id, int.from_bytes(payload), by_peer=True))
 
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
@@ -231,12 +209,8 @@ class Http2Connection(Generic[Head]):
             frames.expect_length(payload, 0, "an acknowledgement of SETTINGS")
             return
         self._guard.charge(Nuisance.CONTROL, self._now)
-        before, self._peer = self._peer, merged(self._peer, payload)
-        self._outbox.frame_bytes = self._peer.frame_bytes
-        if self._peer.header_table_bytes < TABLE_BYTES_MAX:
-            self._block_prefix = NO_TABLE
-        self._answer(frames.frame(FrameType.SETTINGS, frames.ACK, 0))  # first: grpc's windows grow when they see it
-        grown = self._peer.window - before.window
+        grown = self.answers.heed(payload)
+        self._reply(frames.frame(FrameType.SETTINGS, frames.ACK, 0))  # first: grpc's windows grow when they see it
         if grown:
             for stream in self._streams.live.values():
                 self._grow(stream, grown, ConnectionFault)
@@ -251,7 +225,7 @@ class Http2Connection(Generic[Head]):
             self._events.append(PingAcknowledged())
         else:
             self._guard.charge(Nuisance.CONTROL, self._now)
-            self._answer(frames.frame(FrameType.PING, frames.ACK, 0, payload))
+            self._reply(frames.frame(FrameType.PING, frames.ACK, 0, payload))
 
     def _on_goaway(self, _flags: int, stream_id: int, payload: bytes) -> None:
         """The peer will open no more streams; those that are open go on."""
@@ -293,7 +267,7 @@ class Http2Connection(Generic[Head]):
         """
         if not stream_id & 1:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"a frame on stream {stream_id}, which no client opens")
-        self.open(stream_id)
+        self.answers.open(stream_id)
         return self._streams.state_of(stream_id)
 
     # --- ends ------------------------------------------------------------------------------------
@@ -301,116 +275,27 @@ class Http2Connection(Generic[Head]):
     def _break(self, stream_id: int, code: ErrorCode) -> None:
         """End a stream because of what the peer did on it."""
         stream = self._streams.live.get(stream_id)
-        self._answer(frames.rst_stream(stream_id, code))
+        self._reply(frames.rst_stream(stream_id, code))
         if stream is None:
             self._streams.remember(stream_id, State.RESET_BY_US)
             return
-        self._drop(stream, Step.WE_RESET)
+        self.answers.drop(stream, Step.WE_RESET)
         self._events.append(StreamReset(stream_id, code, by_peer=False))
-
-    def _drop(self, stream: Stream, step: Step) -> None:
-        self._outbox.forget(stream)
-        self._streams.advance(stream, step)
-        self._intake.forget(stream)
 
     def _fail(self, fault: ConnectionFault) -> None:
         self.is_closed = True
-        for stream_id in tuple(self.unopened):  # none of them is answered any more
-            self.open(stream_id)
+        for stream_id in tuple(self._unopened):  # none of them is answered any more
+            self.answers.open(stream_id)
         self._outbox.write(frames.goaway(self._streams.last_id, fault.code, fault.message))
         self._events.append(ConnectionEnded(fault.code, fault.message))
 
-    def _answer(self, reply: bytes) -> None:
+    def _reply(self, reply: bytes) -> None:
         """Write what the peer makes us write. A peer that does not read it, and goes on, is cut off."""
         self._outbox.write(reply)
         if self._outbox.size > self._limits.output_bytes_max + self._limits.answers_bytes_max:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "answers pile up unread")
 
     # --- writing ---------------------------------------------------------------------------------
-
-    def consume(self, stream_id: int, size: int) -> None:
-        """Bytes of a stream were taken: the peer may send as many again on it."""
-        stream = self._streams.live.get(stream_id)
-        if stream is not None:
-            self._intake.taken(stream, size)
-
-    def is_sendable(self, stream_id: int) -> bool:
-        """Whether we may still send on a stream."""
-        stream = self._streams.live.get(stream_id)
-        return stream is not None and stream.state in SENDING
-
-    def send_headers(self, stream_id: int, block: bytes) -> None:
-        """Begin an answer. The block is made by `headers.literal`."""
-        self._outbox.write(self._headers_frame(0, stream_id, block))
-
-    def send_data(self, stream_id: int, data: bytes, prefix: bytes = b"") -> bool:
-        """Send bytes of a body. False when some have to wait: StreamDrained tells when they have gone."""
-        return self._outbox.send(self._streams.live[stream_id], data, prefix)
-
-    def send_trailers(self, stream_id: int, block: bytes) -> None:
-        """End an answer whose bytes have all gone. What the peer still sends on the stream is of no interest then."""
-        self._end(stream_id, self._headers_frame(END_STREAM, stream_id, block))
-
-    def takes(self, stream_id: int, size: int) -> bool:
-        """Whether so many bytes of an answer can go at once, and its end with them."""
-        if self._block_prefix:
-            return False
-        if stream_id in self.unopened:
-            return self._outbox.takes(size, self._peer.window)
-        stream = self._streams.live.get(stream_id)
-        return stream is not None and _has_heard_all(stream) and self._outbox.takes(size, stream.send_window)
-
-    def send_answer(self, stream_id: int, answer: WholeAnswer, data: bytes) -> bool:
-        """Send an answer whole, where the peer has sent all and nothing is in the way. False: nothing was sent."""
-        if self._block_prefix:
-            return False
-        if stream_id in self.unopened:
-            if not self._outbox.send_whole(stream_id, self._peer.window, answer, data):
-                return False
-            del self.unopened[stream_id]
-            self._streams.remember(stream_id, ENDED)
-            self._guard.requests_done += 1
-            return True
-        stream = self._streams.live.get(stream_id)
-        if stream is None or not _has_heard_all(stream):
-            return False
-        if not self._outbox.send_whole(stream_id, stream.send_window, answer, data):
-            return False
-        self._finish(stream)
-        return True
-
-    def send_end(self, stream_id: int) -> None:
-        """The same without trailers."""
-        self._end(stream_id, frames.frame(FrameType.DATA, END_STREAM, stream_id))
-
-    def _end(self, stream_id: int, last: bytes) -> None:
-        stream = self._streams.live[stream_id]
-        assert stream.queue is None, "an answer ends after its last byte"
-        self._outbox.write(last)
-        self._finish(stream)
-
-    def _finish(self, stream: Stream) -> None:
-        """We have sent all."""
-        self._streams.advance(stream, WE_END)
-        if stream.state is ENDED:
-            if stream.untaken:
-                self._intake.forget(stream)
-            self._guard.requests_done += 1
-        else:
-            self._outbox.write(frames.rst_stream(stream.id, ErrorCode.NO_ERROR))
-            self._drop(stream, Step.WE_RESET)
-
-    def _headers_frame(self, flags: int, stream_id: int, block: bytes) -> bytes:
-        if self._block_prefix:
-            block, self._block_prefix = self._block_prefix + block, b""
-        return frames.headers(flags, stream_id, block, self._peer.frame_bytes)
-
-    def reset(self, stream_id: int, code: ErrorCode) -> None:
-        """End a stream at once; what waits to be sent on it is dropped."""
-        stream = self._streams.live.get(stream_id)
-        if stream is not None:
-            self._outbox.write(frames.rst_stream(stream_id, code))
-            self._drop(stream, Step.WE_RESET)
 
     def ping(self) -> None:
         """Ask whether the peer is there."""
@@ -479,8 +364,3 @@ class Http2Connection(Generic[Head]):
             )
         )
         self._outbox.write(frames.window_update(0, limits.connection_window - frames.WINDOW_DEFAULT))
-
-
-def _has_heard_all(stream: Stream) -> bool:
-    """Whether the peer has sent all, and nothing waits to be sent to it."""
-    return stream.state is HALF_CLOSED_REMOTE and stream.queue is None

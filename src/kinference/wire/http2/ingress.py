@@ -79,7 +79,7 @@ class Http2Ingress(Http2Session[HttpHead]):
 
     def _on_request(self, event: RequestReceived[HttpHead]) -> None:
         head, stream_id = event.head, event.stream_id
-        self._connection.open(stream_id)
+        self._answers.open(stream_id)
         if head.refusal:
             self._site.options.tally.faults[str(head.refusal)] += 1
             self._refuse(stream_id, head.refusal)
@@ -93,8 +93,8 @@ class Http2Ingress(Http2Session[HttpHead]):
 
     def _refuse(self, stream_id: int, status: int) -> None:
         block = answer_head(status, ((b"content-length", b"0"),)) + self.date() + SERVER
-        if self._connection.is_sendable(stream_id):  # not taken back in the very read that brought it
-            self._connection.send_trailers(stream_id, block)
+        if self._answers.is_sendable(stream_id):  # not taken back in the very read that brought it
+            self._answers.send_trailers(stream_id, block)
 
     def _on_data(self, event: DataReceived) -> None:
         found = self._open.get(event.stream_id)
@@ -141,25 +141,25 @@ class Http2Ingress(Http2Session[HttpHead]):
         return literal(b"date", line[DATE_BEGINS:].rstrip())
 
     def taken(self, stream_id: int, size: int) -> None:
-        self._connection.consume(stream_id, size)
+        self._answers.consume(stream_id, size)
         self._flush_soon()
 
     def send_head(self, stream_id: int, block: bytes) -> None:
-        self._connection.send_headers(stream_id, block)
+        self._answers.send_headers(stream_id, block)
         self._flush_soon()
 
     def send_body(self, stream_id: int, chunk: bytes) -> bool:
         self._flush_soon()
-        return self._connection.send_data(stream_id, chunk)
+        return self._answers.send_data(stream_id, chunk)
 
     def finish(self, stream_id: int) -> None:
-        self._connection.send_end(stream_id)
+        self._answers.send_end(stream_id)
         self._flush_soon()
         self._ended(stream_id)
 
     def reset(self, stream_id: int) -> None:
         if not self._connection.is_closed:
-            self._connection.reset(stream_id, ErrorCode.INTERNAL_ERROR)
+            self._answers.reset(stream_id, ErrorCode.INTERNAL_ERROR)
             self._flush_soon()
         self._ended(stream_id)
 

@@ -47,6 +47,7 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
         self._connection: Http2Connection[Head] = Http2Connection(read_head, limits.http2, self._now(), read_on)
+        self._answers = self._connection.answers
         self._transport: asyncio.Transport | None = None
         self._is_collecting = self._is_paused = self._is_asked = self._was_heard = False
         self._is_closing = False

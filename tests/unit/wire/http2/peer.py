@@ -32,6 +32,16 @@ def split(data: bytes) -> list[Frame]:
     return found
 
 
+def faults(sent: list[Frame]) -> list[tuple[str, int, int]]:
+    """RST_STREAM and GOAWAY, with stream and code."""
+    kinds = {FrameType.RST_STREAM: "stream", FrameType.GOAWAY: "connection"}
+    return [
+        (kinds[FrameType(kind)], stream_id, int.from_bytes(payload[:4] if kind == 3 else payload[4:8]))
+        for kind, _, stream_id, payload in sent
+        if kind in kinds
+    ]
+
+
 def framed(message: bytes) -> bytes:
     """A gRPC message as it travels."""
     return b"\0" + len(message).to_bytes(4) + message
@@ -51,6 +61,7 @@ class Talk:
     def __post_init__(self) -> None:
         self.encoder, self.decoder = Encoder(), Decoder()
         self.connection: Http2Connection[Request] = Http2Connection(same, self.limits, self.now)
+        self.answers = self.connection.answers
         assert self.feed(HELLO) == []
         self.greeting = self.sent()
 

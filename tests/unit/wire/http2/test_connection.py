@@ -18,25 +18,15 @@ from kinference.wire.http2.events import (
     StreamDrained,
     StreamReset,
 )
-from kinference.wire.http2.frames import ErrorCode, FrameType, WholeAnswer
+from kinference.wire.http2.frames import ErrorCode, FrameType
 from kinference.wire.http2.guard import Http2Limits, Nuisance, Rate
 from kinference.wire.http2.headers import literal
 from kinference.wire.http2.requests import Request
-from tests.unit.wire.http2.peer import HELLO, REQUEST, Talk, data, same, split
+from tests.unit.wire.http2.peer import HELLO, REQUEST, Talk, data, faults, same, split
 
 frame = frames.frame
 OK = literal(b":status", b"200")
 STOP = b"\x88"
-
-
-def faults(sent: list[tuple[int, int, int, bytes]]) -> list[tuple[str, int, int]]:
-    """RST_STREAM and GOAWAY, with stream and code."""
-    kinds = {FrameType.RST_STREAM: "stream", FrameType.GOAWAY: "connection"}
-    return [
-        (kinds[FrameType(kind)], stream_id, int.from_bytes(payload[:4] if kind == 3 else payload[4:8]))
-        for kind, _, stream_id, payload in sent
-        if kind in kinds
-    ]
 
 
 def test_the_greeting_tells_limits_and_opens_the_connections_window() -> None:
@@ -64,31 +54,6 @@ def test_a_request_whose_last_frame_is_right_behind_it_is_told_in_one(body: byte
     assert talk.feed(data(1, b"late")) == [StreamReset(1, ErrorCode.STREAM_CLOSED, by_peer=False)]
 
 
-def test_a_request_that_came_whole_is_answered_without_a_stream_or_goes_on_as_one() -> None:
-    talk, answer = Talk(), WholeAnswer(OK, literal(b"grpc-status", b"0"), "I")
-    told = talk.feed(b"".join(talk.request(number) + data(number, b"all", end=True) for number in (1, 3, 5)))
-    assert [event.stream_id for event in told if isinstance(event, RequestReceived)] == [1, 3, 5]
-    connection = talk.connection
-    assert connection.takes(1, 65_535)
-    assert not connection.takes(1, 65_536), "more than the window"
-    assert not connection.send_answer(1, answer, bytes(65_532))
-    assert connection.send_answer(1, answer, b"hello")
-    assert [(kind, flags, stream_id) for kind, flags, stream_id, _ in talk.sent()] == [(1, 4, 1), (0, 0, 1), (1, 5, 1)]
-    assert not connection.send_answer(1, answer, b"again")
-    assert not connection.takes(1, 1)
-    assert not connection.is_sendable(3), "it is not open yet"
-    connection.open(5)
-    connection.open(3)
-    assert connection.is_sendable(3)
-    assert connection._intake.untaken == 6
-    assert not connection.unopened
-    (opened,) = talk.feed(talk.request(7))
-    assert isinstance(opened, RequestReceived)
-    assert talk.feed(frames.rst_stream(1, ErrorCode.CANCEL)) == []
-    assert talk.feed(data(1, b"late")) == []
-    assert faults(talk.sent()) == [("stream", 1, ErrorCode.STREAM_CLOSED)]
-
-
 @pytest.mark.parametrize(
     ("more", "event"),
     [
@@ -105,14 +70,14 @@ def test_whatever_else_comes_for_a_request_in_the_read_that_brought_it_whole_mak
     (request, end) = talk.feed(talk.request(1) + data(1, b"all", end=True) + more)
     assert isinstance(request, RequestReceived)
     assert end == event
-    assert not talk.connection.unopened
-    assert talk.connection.is_sendable(1) == isinstance(event, ConnectionEnded)
+    assert not talk.answers.unopened
+    assert talk.answers.is_sendable(1) == isinstance(event, ConnectionEnded)
 
 
 def test_requests_that_came_whole_count_as_streams() -> None:
     talk = Talk(replace(Http2Limits(), streams_max=2))
     talk.feed(b"".join(talk.request(number) + data(number, b"all", end=True) for number in (1, 3, 5)))
-    assert list(talk.connection.unopened) == [1, 3]
+    assert list(talk.answers.unopened) == [1, 3]
     assert faults(talk.sent()) == [("stream", 5, ErrorCode.REFUSED_STREAM)]
 
 
@@ -128,13 +93,13 @@ def test_a_body_right_behind_is_counted_until_its_stream_ends_and_refused_over_t
     talk = Talk(replace(Http2Limits(), stream_window=100, untaken_bytes_max=150))
     talk.feed(talk.request(1) + data(1, bytes(100), end=True))
     assert talk.connection._intake.untaken == 0, "until it is known whether it goes on"
-    talk.connection.open(1)
+    talk.answers.open(1)
     assert talk.connection._intake.untaken == 100
     (_, too_much) = talk.feed(talk.request(3) + data(3, bytes(60), end=True))
     assert too_much == StreamReset(3, ErrorCode.ENHANCE_YOUR_CALM, by_peer=False)
     (_, too_long) = talk.feed(talk.request(5) + data(5, bytes(101), end=True))
     assert too_long == StreamReset(5, ErrorCode.FLOW_CONTROL_ERROR, by_peer=False)
-    talk.connection.send_trailers(1, OK)
+    talk.answers.send_trailers(1, OK)
     assert talk.connection._intake.untaken == 0
 
 
@@ -158,74 +123,6 @@ def test_the_same_block_means_the_same_until_the_table_changes() -> None:
     (shifted,) = talk.feed(frames.headers(0, 9, block))
     assert isinstance(shifted, RequestReceived)
     assert [(name, value) for name, value, _, _ in shifted.head.fields] != [(b"x-a", b"1")]
-
-
-def test_an_answer_is_headers_data_and_trailers() -> None:
-    talk = Talk()
-    talk.open(end=True)
-    talk.connection.send_headers(1, OK)
-    assert talk.connection.send_data(1, b"hello")
-    talk.connection.send_trailers(1, literal(b"grpc-status", b"0"))
-    kinds = [(kind, flags) for kind, flags, _, _ in talk.sent()]
-    assert kinds == [(1, frames.END_HEADERS), (0, 0), (1, frames.END_HEADERS | frames.END_STREAM)]
-
-
-@pytest.mark.parametrize(
-    ("told", "length", "sizes"),
-    [
-        ({}, 16_380, [16_384]),
-        ({}, 16_381, [16_384, 1]),
-        ({}, 65_531, [16_384, 16_384, 16_384, 16_383]),
-        ({4: 16_385}, 16_381, [16_384, 1]),
-        ({4: 16_385}, 16_382, None),
-        ({5: 20_000}, 20_000, [20_000, 4]),
-    ],
-)
-@pytest.mark.parametrize("is_open", [False, True])
-def test_an_answer_larger_than_the_peers_frames_goes_at_once_where_its_windows_are_large_enough(
-    told: dict[int, int], length: int, sizes: list[int] | None, is_open: bool
-) -> None:
-    talk, answer = Talk(), WholeAnswer(OK, literal(b"grpc-status", b"0"), "I")
-    talk.feed(frames.settings(told) + talk.request(1) + data(1, b"all", end=True))
-    if is_open:
-        talk.connection.open(1)
-    talk.sent()
-    assert talk.connection.takes(1, length + 4) == (sizes is not None)
-    assert talk.connection.send_answer(1, answer, bytes(length)) == (sizes is not None)
-    assert [len(payload) for kind, _, _, payload in talk.sent() if kind == 0] == (sizes or [])
-    assert talk.connection.send_answer(1, answer, b"small") == (sizes is None)
-
-
-def test_a_whole_answer_goes_at_once_or_not_at_all() -> None:
-    talk, answer = Talk(), WholeAnswer(OK, literal(b"grpc-status", b"0"), "I")
-    talk.open()
-    assert not talk.connection.takes(1, 1), "the peer has not sent all"
-    assert not talk.connection.send_answer(1, answer, b"hello")
-    talk.feed(data(1, b"", end=True))
-    assert talk.connection.takes(1, 5)
-    assert not talk.connection.send_answer(1, answer, bytes(65_536)), "more than the window"
-    assert talk.sent() == []
-    assert talk.connection.send_answer(1, answer, b"hello")
-    assert [(kind, flags) for kind, flags, _, _ in talk.sent()] == [
-        (1, frames.END_HEADERS),
-        (0, 0),
-        (1, frames.END_HEADERS | frames.END_STREAM),
-    ]
-    assert not talk.connection.is_sendable(1)
-    assert not talk.connection.takes(1, 1)
-    talk.open(3, end=True)
-    talk.feed(frames.window_update(3, 1))
-    assert not talk.connection.send_data(3, bytes(70_000))
-    assert not talk.connection.takes(3, 1), "something waits to be sent"
-
-
-def test_an_answer_before_the_end_of_the_request_asks_for_no_more() -> None:
-    talk = Talk()
-    talk.open()
-    talk.connection.send_trailers(1, OK)
-    assert faults(talk.sent()) == [("stream", 1, ErrorCode.NO_ERROR)]
-    assert talk.feed(data(1, b"late") + data(1, b"", end=True)) == []
-    assert talk.sent() == []
 
 
 def test_trailers_end_a_request() -> None:
@@ -259,7 +156,7 @@ def test_a_reset_by_the_peer_is_told_apart_from_an_end() -> None:
     talk = Talk()
     talk.open()
     assert talk.feed(frames.rst_stream(1, ErrorCode.CANCEL)) == [StreamReset(1, 8, by_peer=True)]
-    assert not talk.connection.is_sendable(1)
+    assert not talk.answers.is_sendable(1)
 
 
 def test_ping_and_settings_are_answered() -> None:
@@ -267,17 +164,6 @@ def test_ping_and_settings_are_answered() -> None:
     talk.feed(frame(FrameType.PING, 0, 0, b"12345678") + frame(FrameType.SETTINGS, 0, 0))
     assert talk.sent() == [(6, 1, 0, b"12345678"), (4, 1, 0, b"")]
     assert talk.feed(frame(FrameType.PING, frames.ACK, 0, b"kinferen")) == [PingAcknowledged()]
-
-
-def test_a_peer_without_a_table_is_told_that_ours_is_empty() -> None:
-    talk = Talk()
-    talk.feed(frames.settings({1: 0}))
-    talk.open(end=True)
-    talk.sent()
-    talk.connection.send_headers(1, OK)
-    talk.connection.send_trailers(1, OK)
-    blocks = [payload for _, _, _, payload in talk.sent()]
-    assert blocks == [b"\x20" + OK, OK]
 
 
 def test_a_frame_of_unknown_type_and_priority_are_ignored() -> None:
@@ -290,20 +176,11 @@ def test_a_frame_of_unknown_type_and_priority_are_ignored() -> None:
 # --- flow control --------------------------------------------------------------------------------
 
 
-def test_a_streams_credit_comes_back_when_its_bytes_are_taken_and_not_before() -> None:
-    talk = Talk(Http2Limits(stream_window=65_536, credit_bytes=32_768))
-    talk.open()
-    talk.feed(data(1, bytes(40_000)))
-    assert talk.sent() == []
-    talk.connection.consume(1, 40_000)
-    assert talk.sent() == [(8, 0, 1, (40_000).to_bytes(4))]
-
-
 def test_what_larger_windows_let_go_follows_the_acknowledgement() -> None:
     talk = Talk()
     talk.open(end=True)
-    talk.connection.send_headers(1, OK)
-    talk.connection.send_data(1, bytes(frames.WINDOW_DEFAULT + 500))
+    talk.answers.send_headers(1, OK)
+    talk.answers.send_data(1, bytes(frames.WINDOW_DEFAULT + 500))
     talk.sent()
     talk.feed(frames.window_update(0, 1000) + frames.settings({4: frames.WINDOW_DEFAULT + 1000}))
     sent = [(kind, flags, len(payload)) for kind, flags, _, payload in talk.sent()]
@@ -317,7 +194,7 @@ def test_a_window_always_has_room_for_the_largest_message_however_the_taken_byte
     for size in (500_000, 60_000, 5, 1_048_585, 65_535, 1_048_585):
         for at in range(0, size, 60_000):
             assert len(talk.feed(data(1, bytes(min(60_000, size - at))))) == 1
-        talk.connection.consume(1, size)
+        talk.answers.consume(1, size)
         assert limits.stream_window - talk.connection._streams.live[1].owed >= 1_048_585
         assert not talk.connection.is_closed
 
@@ -355,18 +232,18 @@ def test_no_byte_of_credit_is_lost_over_many_streams_however_they_end() -> None:
         stream_id = 2 * number + 1
         talk.open(stream_id)
         talk.feed(data(stream_id, bytes(1_000)))
-        talk.connection.consume(stream_id, number % 3 * 500)
+        talk.answers.consume(stream_id, number % 3 * 500)
         match number % 4:
             case 0:
                 talk.feed(frames.rst_stream(stream_id, 8))
             case 1:
-                talk.connection.send_trailers(stream_id, OK)
+                talk.answers.send_trailers(stream_id, OK)
                 talk.feed(data(stream_id, bytes(500), end=True))
             case 2:
                 talk.feed(data(stream_id, b"", end=True))
-                talk.connection.send_trailers(stream_id, OK)
+                talk.answers.send_trailers(stream_id, OK)
             case _:
-                talk.connection.reset(stream_id, ErrorCode.CANCEL)
+                talk.answers.reset(stream_id, ErrorCode.CANCEL)
     intake = talk.connection._intake
     assert intake.window + intake.owed == limits.connection_window
     assert intake.untaken == 0
@@ -376,8 +253,8 @@ def test_what_a_peer_cannot_take_waits_and_its_end_is_told() -> None:
     talk = Talk()
     talk.feed(frames.settings({4: 10}))
     talk.open(end=True)
-    talk.connection.send_headers(1, OK)
-    assert not talk.connection.send_data(1, b"x" * 25)
+    talk.answers.send_headers(1, OK)
+    assert not talk.answers.send_data(1, b"x" * 25)
     assert talk.feed(frames.window_update(1, 10)) == []
     assert talk.feed(frames.settings({4: 20})) == [StreamDrained(1)]
     assert [len(payload) for kind, _, _, payload in talk.sent() if kind == 0] == [10, 10, 5]
@@ -387,21 +264,10 @@ def test_a_pause_holds_data_and_its_end_lets_it_go() -> None:
     talk = Talk()
     talk.open(end=True)
     talk.connection.pause()
-    assert not talk.connection.send_data(1, b"x")
+    assert not talk.answers.send_data(1, b"x")
     assert talk.sent() == []
     assert talk.connection.resume() == [StreamDrained(1)]
     assert len(talk.sent()) == 1
-
-
-def test_a_reset_drops_what_waits() -> None:
-    talk = Talk()
-    talk.feed(frames.settings({4: 0}))
-    talk.open(end=True)
-    talk.connection.send_data(1, b"x" * 10)
-    talk.connection.reset(1, ErrorCode.CANCEL)
-    talk.sent()
-    assert talk.feed(frames.window_update(1, 100)) == []
-    assert talk.sent() == []
 
 
 # --- faults --------------------------------------------------------------------------------------
@@ -633,23 +499,14 @@ def test_any_frames_end_in_events_and_well_formed_answers(received: list[bytes])
                     alive.add(stream_id)
                 case DataReceived(stream_id, taken, _):
                     assert stream_id in alive
-                    connection.consume(stream_id, len(taken))
+                    connection.answers.consume(stream_id, len(taken))
                 case StreamReset(stream_id):
                     alive.discard(stream_id)
                 case _:
                     pass
     for stream_id in sorted(alive):
-        if connection.is_sendable(stream_id):
-            connection.send_headers(stream_id, STOP)
-            if connection.send_data(stream_id, b"x"):
-                connection.send_trailers(stream_id, OK)
+        if connection.answers.is_sendable(stream_id):
+            connection.answers.send_headers(stream_id, STOP)
+            if connection.answers.send_data(stream_id, b"x"):
+                connection.answers.send_trailers(stream_id, OK)
     split(connection.take_output())
-
-
-def test_an_answer_may_end_without_trailers() -> None:
-    talk = Talk()
-    talk.open(1, end=True)
-    talk.connection.send_headers(1, literal(b":status", b"200"))
-    talk.connection.send_end(1)
-    assert [frame[:3] for frame in talk.sent()] == [(FrameType.HEADERS, 4, 1), (FrameType.DATA, 1, 1)]
-    assert not talk.connection.is_sendable(1)

@@ -148,7 +148,7 @@ async def test_while_room_is_short_the_window_stays_and_opens_when_there_is_room
     account.give_back(1)
     await asyncio.sleep(0)
     assert transport.kinds() == [], "its own bytes are untaken still"
-    session._connection.consume(1, 50_000)
+    session._answers.consume(1, 50_000)
     await asyncio.sleep(0)
     assert FrameType.WINDOW_UPDATE in transport.kinds()
 
