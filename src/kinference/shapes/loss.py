@@ -70,7 +70,7 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
         if verdict is _REFUSED:
             raise Untranslatable(f"{name_of(concept, fields)}: no destination of API {target.value} can carry it")
         if verdict is _DROPPED:
-            losses.append(Lost("dropped", name_of(concept, fields)))
+            losses += _dropped(concept, request, fields)
     if _PREFILL in asked:
         losses += _begun(request, name_of(Concept.PREFILL, fields), target)
     told = []
@@ -98,6 +98,14 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     if losses and loss is Loss.STRICT:
         raise Untranslatable(f"{losses[0].place}: would be {losses[0].how} by a destination of API {target.value}")
     return _without_foreign_thoughts(request, target, kinds), (*losses, *told)
+
+
+def _dropped(concept: Concept, request: Request, fields: Fields) -> list[Lost]:
+    """What is told of it, by where the client asked for it: speakers have names by their roles."""
+    if concept is not Concept.NAMES:
+        return [Lost("dropped", name_of(concept, fields))]
+    roles = dict.fromkeys(turn.role.value for turn in request.turns if turn.name)
+    return [Lost("dropped", f"{role}.name") for role in roles]
 
 
 def _begun(request: Request, name: str, target: Api) -> Iterator[Lost]:

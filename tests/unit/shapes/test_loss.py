@@ -1,5 +1,6 @@
 import pytest
 
+from kinference.shapes.ir import Json
 from kinference.shapes.lost import Untranslatable
 from kinference.vocabulary import Api, Loss
 from tests.unit.shapes.conversions import (
@@ -139,5 +140,7 @@ def test_a_beginning_of_the_answer_that_is_not_continued_is_told() -> None:
 
 
 def test_a_speakers_name_is_told_where_it_makes_a_difference() -> None:
-    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "name": "ann", "content": "hi"}]}
-    assert warnings(body, CHAT, MESSAGES) == "dropped=system.name"
+    body: Json = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "name": "ann", "content": "hi"}]}
+    assert warnings(body, CHAT, MESSAGES) == "dropped=user.name"
+    body["messages"] = [*body["messages"], {"role": "assistant", "name": "bot", "content": "yes"}, *body["messages"]]
+    assert warnings(body, CHAT, MESSAGES) == "dropped=user.name;dropped=assistant.name"

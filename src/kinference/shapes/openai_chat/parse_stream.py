@@ -81,6 +81,7 @@ class ChatStreamParser:
         self._answer_id = ""
         self._is_started = False
         self._is_finished = False
+        self._has_deltas = False
         self.is_complete = False
         """Either sign of a good end was seen: a finish reason, or `[DONE]`."""
         self.is_over = False
@@ -111,7 +112,7 @@ class ChatStreamParser:
         """The stream has ended: the reason, where only `[DONE]` told the end."""
         if self.is_complete and not self._is_finished:
             self._is_finished = True
-            return [Finished(finish_of(None, calls=self._calls.count > 0))]
+            return [*self._calls.rest(), Finished(finish_of(None, calls=self._calls.count > 0))]
         return []
 
     def _chunk(self, chunk: Json) -> Iterator[Piece]:
@@ -134,38 +135,61 @@ class ChatStreamParser:
     def _choice(self, choice: Json) -> Iterator[Piece]:
         delta = choice.get("delta")
         if isinstance(delta, dict):
-            parted, text = said_in(delta.get("content"))
-            if thought := thought_in(delta) or parted:
-                yield ReasoningPiece(thought)
-            probable = choice.get("logprobs")
-            logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
-            if text or logprobs:
-                yield TextPiece(text, logprobs)
-            yield from map(Shown, made_images.of_chat(delta.get("images")))
-            yield from map(Cited, citations.of_openai(delta.get("annotations")))
-            if refusal := text_in(delta, "refusal"):
-                yield RefusalPiece(refusal)
-            if isinstance(delta.get("audio"), dict):
-                yield Unread("audio")
-            calls = delta.get("tool_calls")
-            for position, call in enumerate(calls if isinstance(calls, list) else ()):
-                if isinstance(call, dict):
-                    if signature := geminis_signature(call):
-                        yield Sealed(signature, Api.GEMINI)
-                    yield from self._calls.feed(call, position, self._answer_id)
+            self._has_deltas = True
+        elif not self._has_deltas:  # some servers have it under the name that it has in a whole answer
+            delta = choice.get("message")
+        if isinstance(delta, dict):
+            yield from self._delta(delta, choice.get("logprobs"))
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self._is_finished = self.is_complete = True
+            yield from self._calls.rest()
             yield Finished(finish_of(reason, calls=self._calls.count > 0))
+
+    def _delta(self, delta: Json, probable: object) -> Iterator[Piece]:
+        parted, text = said_in(delta.get("content"))
+        if thought := thought_in(delta) or parted:
+            yield ReasoningPiece(thought)
+        logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
+        if text or logprobs:
+            yield TextPiece(text, logprobs)
+        yield from map(Shown, made_images.of_chat(delta.get("images")))
+        yield from map(Cited, citations.of_openai(delta.get("annotations")))
+        if refusal := text_in(delta, "refusal"):
+            yield RefusalPiece(refusal)
+        if isinstance(delta.get("audio"), dict):
+            yield Unread("audio")
+        for position, call in enumerate(_calls_in(delta)):
+            if signature := geminis_signature(call):
+                yield from self._calls.rest()
+                yield Sealed(signature, Api.GEMINI)
+            yield from self._calls.feed(call, position, self._answer_id)
+
+
+def _calls_in(delta: Json) -> Iterator[Json]:
+    """The fragments of calls, and of the one function of the older form."""
+    calls = delta.get("tool_calls")
+    if not isinstance(calls, list):
+        old = delta.get("function_call")
+        calls = [{"index": 0, "function": old}] if isinstance(old, dict) else []
+    return (call for call in calls if isinstance(call, dict))
+
+
+class _Waiting:
+    """A call that has not begun: its name, of which more may come until its arguments do, and what came before that."""
+
+    def __init__(self, *, is_free_form: bool) -> None:
+        self.name, self.is_free_form = "", is_free_form
+        self.texts: list[str] = []
 
 
 class _Calls:
-    """Which call a fragment belongs to: by index, else by id, else the last one; and what came before its name."""
+    """Which call a fragment belongs to: by index, else by id, else the last one; and when each begins."""
 
     def __init__(self) -> None:
         self._by_key: dict[int | str, int] = {}
         self._ids: list[str] = []
-        self._waiting: dict[int, list[str]] = {}  # arguments of calls whose name has not come yet
+        self._waiting: dict[int, _Waiting] = {}
         self._last = -1
 
     @property
@@ -175,24 +199,37 @@ class _Calls:
     def feed(self, call: Json, position: int, answer_id: str) -> Iterator[Piece]:
         function = call.get("function") or call.get("custom")
         function = function if isinstance(function, dict) else {}
-        number = self._number(call, position, has_name=bool(function.get("name")))
+        name = text_in(function, "name")
+        number = self._number(call, position, has_name=bool(name))
+        if number != self._last:
+            yield from self.rest()
         if number == len(self._ids):
             self._ids.append(text_in(call, "id") or call_id(answer_id, number))
-            self._waiting[number] = []
+            self._waiting[number] = _Waiting(is_free_form="custom" in call)
         self._last = number
         text = arguments_of(function.get("arguments", function.get("input")))
-        if number not in self._waiting:
+        waiting = self._waiting.get(number)
+        if waiting is None:
             if text:
                 yield ArgumentsPiece(number, text)
             return
-        self._waiting[number].append(text)
-        if name := text_in(function, "name"):
-            yield from self._begin(number, name, is_free_form="custom" in call)
+        waiting.texts.append(text)
+        if name != waiting.name:  # some say all of it each time
+            waiting.name += name
+        if any(waiting.texts):
+            yield from self._begin(number, waiting)
 
-    def _begin(self, number: int, name: str, *, is_free_form: bool) -> Iterator[Piece]:
-        yield ToolBegun(number, self._ids[number], name, is_free_form)
-        if text := "".join(self._waiting.pop(number)):
-            yield ArgumentsPiece(number, text)
+    def rest(self) -> Iterator[Piece]:
+        """Those whose names are whole, since something else came after them."""
+        for number, waiting in tuple(self._waiting.items()):
+            yield from self._begin(number, waiting)
+
+    def _begin(self, number: int, waiting: _Waiting) -> Iterator[Piece]:
+        if waiting.name:
+            del self._waiting[number]
+            yield ToolBegun(number, self._ids[number], waiting.name, waiting.is_free_form)
+            if text := "".join(waiting.texts):
+                yield ArgumentsPiece(number, text)
 
     def _number(self, call: Json, position: int, *, has_name: bool) -> int:
         index, given = call.get("index"), text_in(call, "id")

@@ -31,7 +31,7 @@ from kinference.shapes.ir import (
 from kinference.shapes.json_text import bool_of, count_of, list_of, number_of, object_of, string_of, strings_of
 from kinference.shapes.openai_chat.answer import geminis_signature
 from kinference.shapes.openai_chat.fields import DEFAULTS, FIELDS
-from kinference.shapes.openai_chat.settings import MESSAGES, effort_of, format_of, mark_of, tool_choice_of, tools_of
+from kinference.shapes.openai_chat.settings import MESSAGES, format_of, mark_of, thinking_of, tool_choice_of, tools_of
 from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import unsealed
 from kinference.vocabulary import Api
@@ -76,7 +76,7 @@ def _with_settings(request: Request, body: Json) -> Request:
         tool_choice=choice if request.tools else None,
         parallel_tools=bool_of(body.get("parallel_tool_calls"), "parallel_tool_calls"),
         stop=strings_of(body.get("stop"), "stop"),
-        thinking=effort_of(body.get("reasoning_effort"), "reasoning_effort"),
+        thinking=thinking_of(body),
         format=format_of(body.get("response_format")),
         wants_usage=stream_options.get("include_usage") is True,
         end_user=string_of(body.get("safety_identifier") or body.get("user"), "user"),
@@ -86,8 +86,14 @@ def _with_settings(request: Request, body: Json) -> Request:
         answers=answers_of(body.get("n"), "n"),
         logprobs=_logprobs(body),
         logit_bias=object_of(body.get("logit_bias") or {}, "logit_bias") or None,
-        extras=tuple(extras(body, FIELDS, "", DEFAULTS)),
+        extras=tuple(_extras(body)),
     )
+
+
+def _extras(body: Json) -> Iterator[str]:
+    yield from extras(body, FIELDS, "", DEFAULTS)
+    for kind in ("reasoning", "thinking"):
+        yield from extras(object_of(body.get(kind) or {}, kind), FIELDS, kind, {})
 
 
 def sampling_of(body: Json) -> Sampling:

@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
+from kinference.shapes.anthropic_messages.settings import thinking_of as messages_thinking
 from kinference.shapes.ir import (
     CacheMark,
     Effort,
@@ -15,7 +18,7 @@ from kinference.shapes.ir import (
     ToolChoice,
     ToolMode,
 )
-from kinference.shapes.json_text import bool_of, list_of, object_of, string_of
+from kinference.shapes.json_text import bool_of, count_of, list_of, object_of, string_of
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 
@@ -137,6 +140,24 @@ def effort_of(value: object, where: str) -> Thinking | None:
     if effort is None:
         raise BadBody(f"{where}: unknown; give one of {', '.join(EFFORTS)}")
     return Thinking(effort)
+
+
+def thinking_of(body: Json) -> Thinking | None:
+    """How much to think: in OpenAI's word, else as OpenRouter's clients say it, else as Anthropic's. Raises BadBody."""
+    if body.get("reasoning_effort") is not None:
+        return effort_of(body["reasoning_effort"], "reasoning_effort")
+    config = object_of(body.get("reasoning") or {}, "reasoning")
+    if not config:
+        return messages_thinking({"thinking": body.get("thinking")})
+    is_shown = not bool_of(config.get("exclude"), "reasoning.exclude")
+    if bool_of(config.get("enabled"), "reasoning.enabled") is False:
+        return Thinking(Effort.NONE)
+    if budget := count_of(config.get("max_tokens"), "reasoning.max_tokens"):
+        return Thinking(Effort.within(budget), budget, is_shown)
+    thinking = effort_of(config.get("effort"), "reasoning.effort")
+    if thinking is None and config.get("enabled"):
+        thinking = Thinking(Effort.MEDIUM)
+    return None if thinking is None else replace(thinking, is_shown=is_shown)
 
 
 def mark_of(part: Json) -> CacheMark | None:

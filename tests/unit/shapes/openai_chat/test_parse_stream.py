@@ -106,6 +106,61 @@ def test_arguments_as_an_object_and_a_call_without_id() -> None:
     assert arguments == ArgumentsPiece(0, '{"a":1}')
 
 
+def test_a_name_in_pieces_is_joined_and_one_that_is_repeated_is_not() -> None:
+    events = (call(0, "c", "get_", ""), call(0, name="weather"), call(0, arguments="{"), call(0, arguments="}"))
+    begun = [ToolBegun(0, "c", "get_weather"), ArgumentsPiece(0, "{"), ArgumentsPiece(0, "}")]
+    assert parsed(*events) == begun
+    again = (call(0, "c", "get_weather", ""), call(0, "c", "get_weather", "{"), call(0, "c", "get_weather", "}"))
+    assert parsed(*again) == begun
+
+
+@pytest.mark.parametrize("end", [chunk({}, "tool_calls"), "[DONE]"])
+def test_a_call_without_arguments_begins_before_what_comes_after_it(end: Any) -> None:
+    events = (call(0, "c", "f", ""), call(1, "d", "g", "{}"), call(2, "e", "h"), end)
+    assert parsed(*events) == [
+        ToolBegun(0, "c", "f"),
+        ToolBegun(1, "d", "g"),
+        ArgumentsPiece(1, "{}"),
+        ToolBegun(2, "e", "h"),
+        Finished(Finish.TOOLS),
+    ]
+
+
+def test_the_older_form_of_a_call_is_one() -> None:
+    begun, *rest = parsed(
+        chunk({"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": ""}}),
+        chunk({"function_call": {"arguments": '{"a"'}}),
+        chunk({"function_call": {"arguments": ":1}"}}),
+        chunk({}, "function_call"),
+    )
+    assert isinstance(begun, ToolBegun)
+    assert (begun.call, begun.name, begun.id[:5]) == (0, "f", "call_")
+    assert rest == [ArgumentsPiece(0, '{"a"'), ArgumentsPiece(0, ":1}"), Finished(Finish.TOOLS)]
+
+
+def test_a_message_in_place_of_a_delta_is_one() -> None:
+    message = {"role": "assistant", "content": "a", "function_call": {"name": "f", "arguments": "{}"}}
+    text, begun, arguments, end = parsed({"choices": [{"message": message, "finish_reason": "function_call"}]})
+    assert (text, arguments, end) == (TextPiece("a"), ArgumentsPiece(0, "{}"), Finished(Finish.TOOLS))
+    assert isinstance(begun, ToolBegun)
+
+
+def test_a_message_after_deltas_repeats_them() -> None:
+    whole = {"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}]}
+    assert parsed(chunk({"content": "a"}), chunk({"content": "b"}), whole) == [
+        TextPiece("a"),
+        TextPiece("b"),
+        Finished(Finish.STOP),
+    ]
+
+
+@pytest.mark.parametrize(
+    "delta", [{"reasoning": "r"}, {"reasoning_content": "r"}, {"reasoning": "r", "reasoning_content": "r"}]
+)
+def test_a_thought_is_read_once_under_either_name(delta: Any) -> None:
+    assert parsed(chunk(delta)) == [ReasoningPiece("r")]
+
+
 @pytest.mark.parametrize(
     ("events", "finish"),
     [

@@ -199,3 +199,16 @@ def test_an_answer_that_the_client_began_is_gone_on_with_where_that_is_known(mem
     assert made["messages"][-1] == {"role": "assistant", "content": [{"type": "text", "text": "It is"}]}
     assert warnings(body, CHAT, MESSAGES, model="claude-3-5-haiku") == ""
     assert "not continued" in warnings(body, CHAT, RESPONSES)
+
+
+def test_how_much_to_think_reaches_a_destination_also_as_other_gateways_ask_for_it() -> None:
+    body = {"model": "m", "max_tokens": 9000, "messages": HI}
+    enabled = {"type": "enabled", "budget_tokens": 2000}
+    for asked in ({"thinking": enabled}, {"reasoning": {"max_tokens": 2000}}):
+        assert sent(body | asked, CHAT, MESSAGES, "claude-sonnet-4-5")["thinking"] == enabled
+        assert warnings(body | asked, CHAT, MESSAGES) == ""
+    assert sent(body | {"reasoning": {"effort": "high"}}, CHAT, RESPONSES)["reasoning"] == {
+        "effort": "high",
+        "summary": "auto",
+    }
+    assert warnings(body | {"reasoning": {"effort": "high", "odd": 1}}, CHAT, RESPONSES) == "dropped=reasoning.odd"

@@ -2,7 +2,7 @@ import pytest
 
 from kinference.shapes.ir import Effort, Format, FormatKind, Json, Thinking, Tool, ToolChoice, ToolMode
 from kinference.shapes.lost import Untranslatable
-from kinference.shapes.openai_chat.settings import effort_of, format_of, tool_choice_of, tools_of
+from kinference.shapes.openai_chat.settings import effort_of, format_of, thinking_of, tool_choice_of, tools_of
 from kinference.shapes.scan import BadBody
 
 FUNCTION = {"name": "f", "description": "d", "parameters": {"type": "object"}, "strict": True}
@@ -71,3 +71,31 @@ def test_efforts() -> None:
     assert effort_of("xhigh", "reasoning_effort") == Thinking(Effort.XHIGH)
     with pytest.raises(BadBody, match="minimal, low"):
         effort_of("some", "reasoning_effort")
+
+
+@pytest.mark.parametrize(
+    ("body", "thinking"),
+    [
+        ({}, None),
+        ({"reasoning_effort": "low", "reasoning": {"effort": "high"}}, Thinking(Effort.LOW)),
+        ({"reasoning": {"effort": "high"}}, Thinking(Effort.HIGH, is_shown=True)),
+        ({"reasoning": {"effort": "high", "exclude": True}}, Thinking(Effort.HIGH)),
+        ({"reasoning": {"max_tokens": 2000}}, Thinking(Effort.MEDIUM, 2000, is_shown=True)),
+        ({"reasoning": {"enabled": True}}, Thinking(Effort.MEDIUM, is_shown=True)),
+        ({"reasoning": {"enabled": False, "effort": "high"}}, Thinking(Effort.NONE)),
+        ({"reasoning": {"exclude": True}}, None),
+        ({"thinking": {"type": "enabled", "budget_tokens": 4000}}, Thinking(Effort.HIGH, 4000, is_shown=True)),
+        ({"thinking": {"type": "adaptive"}}, Thinking(Effort.HIGH, is_shown=True)),
+        ({"thinking": {"type": "disabled"}}, Thinking(Effort.NONE)),
+    ],
+)
+def test_how_much_to_think_is_read_as_other_gateways_and_anthropic_have_it(
+    body: Json, thinking: Thinking | None
+) -> None:
+    assert thinking_of(body) == thinking
+
+
+@pytest.mark.parametrize("body", [{"reasoning": "high"}, {"reasoning": {"effort": "some"}}, {"thinking": 7}])
+def test_what_is_no_way_to_say_how_much_to_think_is_refused(body: Json) -> None:
+    with pytest.raises(BadBody, match=r"reasoning|thinking"):
+        thinking_of(body)
