@@ -111,7 +111,7 @@ class HeaderDecoder:
             value, at = self._string(block, at)
             known = self._names.get(name)
             return (self._named(name, value) if known is None else renewed(known, value)), at
-        index, at = _integer(block, at, mask)
+        index, at = (index, at + 1) if index < mask else _integer(block, at, mask)
         value, at = self._string(block, at)
         return renewed(self._entry(index), value), at
 
@@ -136,14 +136,15 @@ class HeaderDecoder:
         if stop > len(block):
             raise IndexError
         text = block[at:stop]
-        return (self._unpacked(text) if is_packed else text), stop
+        if is_packed:
+            known = self._huffman.get(text)
+            text = self._unpacked(text) if known is None else known
+        return text, stop
 
     def _unpacked(self, packed: bytes) -> bytes:
-        text = self._huffman.get(packed)
-        if text is None:
-            text = self._decode(packed)
-            if len(packed) > HUFFMAN_CACHED_BYTES:
-                return text
+        """A string that was not seen yet."""
+        text = self._decode(packed)
+        if len(packed) <= HUFFMAN_CACHED_BYTES:
             if len(self._huffman) >= HUFFMAN_CACHED_MAX:
                 self._huffman.clear()
             self._huffman[packed] = text
@@ -164,11 +165,12 @@ class HeaderDecoder:
         self._evict()
 
     def _evict(self) -> None:
-        gone = 0
-        while self._size > self._size_max:
-            self._size -= self._entries[gone][3]
+        entries, size, gone = self._entries, self._size, 0
+        while size > self._size_max:
+            size -= entries[gone][3]
             gone += 1
-        del self._entries[:gone]
+        self._size = size
+        del entries[:gone]
 
 
 def list_bytes(fields: Fields) -> int:
