@@ -20,6 +20,7 @@ from kinference.picker.bodies import Bodies, Body
 from kinference.picker.choosing import Chosen
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
+from kinference.picker.reports import Reports
 from kinference.picker.service import PickerMethods
 from kinference.picker.tickets import State, Ticket, Tickets
 from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, PickResult
@@ -299,54 +300,55 @@ def sends_pieces_in_the_wrong_order(patch: MonkeyPatch) -> None:
 
 
 def cuts_the_pull_at_the_final_report(patch: MonkeyPatch) -> None:
-    right = Desk.final_token
+    right = Reports.final_token
 
-    def final_token(self: Desk, report: FinalTokenReport) -> bool:
+    def final_token(self: Reports, report: FinalTokenReport) -> bool:
         ticket = self._tickets.find(report.response_id)
         acknowledged = right(self, report)
         if ticket is not None:
             self._tickets.cut_pull(ticket, UnknownId("over"), self._clock.now())
         return acknowledged
 
-    patch.setattr(Desk, "final_token", final_token)
+    patch.setattr(Reports, "final_token", final_token)
 
 
 def raises_for_an_abort_of_nothing(patch: MonkeyPatch) -> None:
-    right = Desk.abort
+    right = Reports.abort
 
-    def abort(self: Desk, response_id: ResponseId, reason: AbortReason, detail: str = "") -> bool:
+    def abort(self: Reports, response_id: ResponseId, reason: AbortReason, detail: str = "") -> bool:
         if not right(self, response_id, reason, detail):
             raise UnknownId("nothing to abort")
         return True
 
-    patch.setattr(Desk, "abort", abort)
+    patch.setattr(Reports, "abort", abort)
 
 
 def acknowledges_one_first_report(patch: MonkeyPatch) -> None:
-    right = Desk.first_token
+    right = Reports.first_token
 
-    def first_token(self: Desk, report: FirstTokenReport) -> bool:
+    def first_token(self: Reports, report: FirstTokenReport) -> bool:
         ticket = self._tickets.find(report.response_id)
         return right(self, report) and ticket is not None and ticket.flow.upstream_status == report.upstream_status
 
-    patch.setattr(Desk, "first_token", first_token)
+    patch.setattr(Reports, "first_token", first_token)
 
 
 def answers(method: str, change: Callable[[bool], bool]) -> Apply:
-    right = getattr(Desk, method)
-    return lambda patch: patch.setattr(Desk, method, lambda self, *args: change(right(self, *args)))
+    right = getattr(Reports, method)
+    return lambda patch: patch.setattr(Reports, method, lambda self, *args: change(right(self, *args)))
 
 
 def releases_no_aborted_bytes(patch: MonkeyPatch) -> None:
-    right = Desk.abort
+    right = Reports.abort
 
-    def abort(self: Desk, *args: object) -> bool:
-        before = self._account.held
+    def abort(self: Reports, *args: object) -> bool:
+        account = self._tickets._account
+        before = account.held
         released = right(self, *args)  # type: ignore[arg-type] # passed on
-        self._account.held = before
+        account.held = before
         return released
 
-    patch.setattr(Desk, "abort", abort)
+    patch.setattr(Reports, "abort", abort)
 
 
 def lets_in_whoever_begins_like_it(patch: MonkeyPatch) -> None:
@@ -475,7 +477,7 @@ MUTANTS = (
     Mutant("first reports are acknowledged the wrong way round", "report.a-first-report-is-acknowledged-while-the-request-lives", answers("first_token", inverted)),
     Mutant("a report of nothing is acknowledged", "report.a-report-of-an-unknown-id-is-no-failure", answers("final_token", always)),
     Mutant("a repeated first report is not acknowledged", "report.a-first-report-is-acknowledged-while-the-request-lives", acknowledges_one_first_report),
-    Mutant("a final report closes nothing", "report.a-final-report-closes-the-request", lambda patch: patch.setattr(Desk, "final_token", lambda self, report: self._tickets.find(report.response_id) is not None)),
+    Mutant("a final report closes nothing", "report.a-final-report-closes-the-request", lambda patch: patch.setattr(Reports, "final_token", lambda self, report: self._tickets.find(report.response_id) is not None)),
     Mutant("a backend that fails is picked again", "pick.a-backend-that-callers-cannot-use-is-not-picked-again", ignores(Router, "abort")),
     Mutant("everybody gets gzip", "flow.an-answer-is-not-compressed-for-who-takes-it-plain", compresses_for_everybody, carrier="grpcio"),
 )  # fmt: skip

@@ -147,7 +147,7 @@ async def test_tombstones_are_bounded_in_number_and_leave_in_time() -> None:
     clock = JumpingClock()
     desk = desk_at(clock, replace(LIMITS, tombstones_max=500))
     for _ in range(2000):
-        desk.abort(pick(desk), AbortReason.NOT_DISPATCHED)
+        desk.reports.abort(pick(desk), AbortReason.NOT_DISPATCHED)
         assert len(desk._bodies._consumed) <= 500
     clock.seconds += LIMITS.body_ttl + 10
     await reclaim(desk, clock)

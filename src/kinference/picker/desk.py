@@ -3,7 +3,6 @@
 No method awaits, so each is atomic under asyncio: a body is consumed, decided on and counted in flight in one go.
 """
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -11,18 +10,15 @@ from typing import Any, Final, TypeAlias
 
 from kinference.core.admission import Admission
 from kinference.core.flight import SentPrompt
-from kinference.core.pick import UNUSABLE, Router
-from kinference.errors import InvalidArgument, KinferenceError, UnknownId
+from kinference.core.pick import Router
+from kinference.errors import InvalidArgument, KinferenceError
 from kinference.ids import ResponseId, Seconds, StreamId
 from kinference.observe.metrics import (
-    ABORTS,
     BODIES_REFUSED,
     BUFFERED_BYTES,
     CIRCUIT_OPEN,
     DRAINING,
     EXPIRED,
-    INTER_TOKEN_GAPS,
-    ITL_IGNORED,
     LIMIT_REFUSALS,
     LIVE_TICKETS,
     PICK_SECONDS,
@@ -36,17 +32,13 @@ from kinference.picker.bodies import Bodies
 from kinference.picker.choosing import Chosen, Pending, answer, choose_or_wait
 from kinference.picker.flow import Flow, FlowHistory
 from kinference.picker.held import Answer, Asker, HeldPick, HeldPicks
-from kinference.picker.inter_token import InterTokenGaps, is_usable
 from kinference.picker.limits import PickerLimits
+from kinference.picker.reports import Reports
 from kinference.picker.tickets import Ticket, Tickets
-from kinference.ports import Clock, FinalTokenReport, FirstTokenReport, PickArguments, PickResult, Placed, PushedBody
-from kinference.vocabulary import AbortReason, Outcome
+from kinference.ports import Clock, PickArguments, PickResult, Placed, PushedBody
+from kinference.vocabulary import Outcome
 from kinference.wire.pieces import Pieces, cut, join
 
-logger: Final = logging.getLogger("kinference.picker")
-
-TTFT_MAX_MS: Final = 3_600_000
-"""A report beyond this says nothing about the destination."""
 OnDispatch: TypeAlias = Callable[[SentPrompt, bytes, str], None]
 _OUTCOMES: Final = {outcome: outcome.name.lower() for outcome in Outcome}
 _RECLAIMED: Final[tuple[str, ...]] = ("body", "unpulled", "pull", "ticket", "stalled_pull")
@@ -66,7 +58,7 @@ class Desk:
         self._account = Account(limits.buffer_max_bytes)
         self._bodies = Bodies(limits, self._account, random, self._reclaim)
         self._tickets = Tickets(limits, self._account, random)
-        self._gaps = InterTokenGaps()
+        self.reports = Reports(router, self._tickets, self._held, clock, metrics)
         self._history = FlowHistory(limits.decisions_max)
         self.is_draining = False
         self._dispatched: OnDispatch | None = None
@@ -213,7 +205,7 @@ class Desk:
     def _note(self, flow: Flow) -> None:
         """Remember and count an answered Pick."""
         if flow.decision.choice is None:
-            self._end(flow, "refused")
+            self.reports.end(flow, "refused")
         oldest = self._history.add(flow)
         if oldest is not None:
             self._set_aside(oldest)
@@ -272,62 +264,6 @@ class Desk:
         """The pull's stream ended, however it ended."""
         self._tickets.end_pull(ticket, self._clock.now())
 
-    # --- reports ---------------------------------------------------------------------------------
-
-    def first_token(self, report: FirstTokenReport) -> bool:
-        """The first response byte. A repeat is acknowledged and changes nothing."""
-        ticket = self._tickets.find(report.response_id)
-        if ticket is None:
-            return False
-        flow = ticket.flow
-        if flow.observed_ttft_ms is None:
-            now, ttft_ms = self._clock.now(), min(report.observed_ttft_ms, TTFT_MAX_MS)
-            flow.observed_ttft_ms, flow.upstream_status = ttft_ms, report.upstream_status
-            self._tickets.dispatch(ticket, now)
-            self._router.first_token(flow.decision.reservation, ttft_ms, report.upstream_status, now)
-            self._held.release(now)
-        return True
-
-    def final_token(self, report: FinalTokenReport) -> bool:
-        """The response is complete: the ticket closes."""
-        ticket = self._tickets.find(report.response_id)
-        if ticket is None:
-            return False
-        flow, now = ticket.flow, self._clock.now()
-        flow.final = report
-        self._close(ticket, "final")
-        cached = None if report.cached_tokens is None else min(report.cached_tokens, report.prompt_tokens)
-        if report.broken:
-            self._router.broke(flow.decision.reservation, now)
-        self._router.final_token(flow.decision.reservation, report.prompt_tokens, report.completion_tokens, cached, now)
-        if report.itl_bucket_counts:
-            self._merge_gaps(flow.destination, report)
-        self._held.release(now)
-        return True
-
-    def abort(self, response_id: ResponseId, reason: AbortReason, detail: str = "") -> bool:
-        """The request died. True the first time for a live id. `detail` is for the log."""
-        ticket = self._tickets.find(response_id)
-        if ticket is None:
-            return False
-        now = self._clock.now()
-        ticket.flow.abort_detail = detail
-        self._close(ticket, f"abort {reason.name.lower()}")
-        self._tickets.cut_pull(ticket, UnknownId("the request was aborted while its body was pulled"), now)
-        self._router.abort(ticket.flow.decision.reservation, reason, now)
-        self._metrics.count(ABORTS, reason.name.lower())
-        if reason in UNUSABLE:
-            name = ticket.flow.destination
-            logger.warning("%s is left alone: %s", name, UNUSABLE[reason], extra={"destination": name})
-        self._held.release(now)
-        return True
-
-    def _merge_gaps(self, name: str, report: FinalTokenReport) -> None:
-        if not is_usable(report):
-            self._metrics.count(ITL_IGNORED)
-            return
-        self._gaps.merge(name, report)
-
     # --- time ------------------------------------------------------------------------------------
 
     def deadline(self) -> Seconds | None:
@@ -342,7 +278,7 @@ class Desk:
         expired = self._tickets.expire(now)
         for ticket in expired.closed:
             self._router.expire(ticket.flow.decision.reservation, ticket.dispatched, now)
-            self._end(ticket.flow, "expired")
+            self.reports.end(ticket.flow, "expired")
         counts = (("body", unpicked), ("unpulled", expired.unpulled), ("pull", expired.stalled))
         for what, count in (*counts, ("ticket", len(expired.closed))):
             if count:
@@ -389,8 +325,7 @@ class Desk:
 
     def publish(self) -> None:
         """Bring the metrics up to date, before they are read."""
-        for bucket in self._gaps.take():
-            self._metrics.count(INTER_TOKEN_GAPS, bucket.destination, bucket.upper_edge_ms, amount=bucket.gaps)
+        self.reports.publish()
         for tenant, usd, unpriced in self._router.accounts.take_unreported():
             self._metrics.count(TENANT_SPENT, tenant, amount=usd)
             self._metrics.count(TENANT_UNPRICED, tenant, amount=unpriced)
@@ -426,12 +361,3 @@ class Desk:
             pass
         while wanted > self._account.free and self._tickets.shed(self._clock.now()):
             self._metrics.count(EXPIRED, "stalled_pull")
-
-    def _close(self, ticket: Ticket, how: str) -> None:
-        self._tickets.close(ticket)
-        self._end(ticket.flow, how)
-
-    def _end(self, flow: Flow, how: str) -> None:
-        flow.ended = how
-        if flow.remote and logger.isEnabledFor(logging.INFO):
-            logger.info("flow ended", extra=flow.fields())

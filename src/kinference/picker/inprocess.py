@@ -13,7 +13,7 @@ class InProcessPicker:
     """`ports.Picker` on a desk. How slow and how long an upload may be is for its caller to say."""
 
     def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+        self._desk, self._reports = desk, desk.reports
         self.make_room, self.hold, self.let_go = desk.make_room, desk.hold, desk.let_go
 
     def place(self, body: bytes, arguments: PickArguments) -> Placed | Awaitable[Placed]:
@@ -21,10 +21,10 @@ class InProcessPicker:
         return placed if isinstance(placed, Placed) else late(self._desk, placed)
 
     def report_first_token(self, report: FirstTokenReport) -> None:
-        self._desk.first_token(report)
+        self._reports.first_token(report)
 
     def report_final_token(self, report: FinalTokenReport) -> None:
-        self._desk.final_token(report)
+        self._reports.final_token(report)
 
     def abort(self, response_id: ResponseId, reason: AbortReason, detail: str = "") -> None:
-        self._desk.abort(response_id, reason, detail)
+        self._reports.abort(response_id, reason, detail)

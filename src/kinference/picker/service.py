@@ -45,7 +45,7 @@ class PickerMethods:
     """Each method reads a call's messages, asks the desk, and writes the answer."""
 
     def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+        self._desk, self._reports = desk, desk.reports
 
     async def push_body(self, call: Call) -> None:
         """Takes a body in. It is committed only once the reply is written: a reset may look like a clean end."""
@@ -100,7 +100,7 @@ class PickerMethods:
         try:
             await call.send(answer)
         except BaseException:
-            self._desk.abort(result.response_id, AbortReason.NOT_DISPATCHED, "its caller left before the answer")
+            self._reports.abort(result.response_id, AbortReason.NOT_DISPATCHED, "its caller left before the answer")
             raise
 
     def pull_body(self, message: bytes | None, call: Call) -> bytes | Left:
@@ -126,13 +126,13 @@ class PickerMethods:
             self._desk.end_pull(ticket)
 
     def report_first_token(self, message: bytes | None, _call: Call) -> bytes:
-        return ACKNOWLEDGED[self._desk.first_token(convert.first_token_report(message))]
+        return ACKNOWLEDGED[self._reports.first_token(convert.first_token_report(message))]
 
     def report_final_token(self, message: bytes | None, call: Call) -> bytes:
-        return ACKNOWLEDGED[self._desk.final_token(convert.final_token_report(message, call.metadata))]
+        return ACKNOWLEDGED[self._reports.final_token(convert.final_token_report(message, call.metadata))]
 
     def abort(self, message: bytes | None, _call: Call) -> bytes:
-        return RELEASED[self._desk.abort(*convert.abort_arguments(message))]
+        return RELEASED[self._reports.abort(*convert.abort_arguments(message))]
 
 
 def _picked(call: Call, result: PickResult) -> bytes:

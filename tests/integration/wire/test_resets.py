@@ -162,7 +162,7 @@ async def test_pushes_broken_off_at_any_point_leave_nothing_and_disturb_nobody(r
                 for stream_id in sorted(streams):
                     picked = pick(server, pb.PushBodyResponse.FromString(one.replies.pop(stream_id)[5:]).stream_id)
                     assert picked.body_total_bytes == len(BODY)
-                    assert server.desk.abort(picked.response_id, AbortReason.NOT_DISPATCHED)
+                    assert server.desk.reports.abort(picked.response_id, AbortReason.NOT_DISPATCHED)
             await server.wait_until_idle()
         await steady.close("fin")
 
@@ -211,7 +211,7 @@ async def test_pulls_broken_off_at_any_point_give_their_bytes_back(resets: int) 
             if is_heard:
                 await server.wait_until(partial(holds, server, 0))
             for response_id in begun.values():
-                server.desk.abort(response_id, AbortReason.PULL_FAILED)
+                server.desk.reports.abort(response_id, AbortReason.PULL_FAILED)
             await server.wait_until_idle()
 
 

@@ -22,6 +22,7 @@ from kinference.ids import ResponseId, Seconds, StreamId
 from kinference.picker.bodies import Bodies
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
+from kinference.picker.reports import Reports
 from kinference.picker.tickets import State, Ticket, Tickets
 from kinference.wire.pieces import Pieces
 from tests.conformance.serving import JumpingClock, Served, Setup, served
@@ -306,11 +307,11 @@ def keeps_what_was_reset(patch: pytest.MonkeyPatch) -> None:
 
 
 def acknowledges_everything(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Desk, "final_token", lambda *_: True)
+    patch.setattr(Reports, "final_token", lambda *_: True)
 
 
 def closes_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Desk, "final_token", lambda self, report: self._tickets.find(report.response_id) is not None)
+    patch.setattr(Reports, "final_token", lambda self, report: self._tickets.find(report.response_id) is not None)
 
 
 def never_expires(patch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ from random import Random
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
 from kinference.core.fleet import BackendSpec, CacheFeed, Fleet
 from kinference.core.flight import SentPrompt
@@ -19,13 +18,14 @@ from kinference.core.policy import RoutingRules, TenantRule
 from kinference.core.prices import Price, PricedModel
 from kinference.core.waiting import AdmissionRules
 from kinference.errors import BodyConsumed, BudgetExceeded, InvalidArgument, UnknownId
-from kinference.ids import ObjectRef, ResponseId, StreamId
+from kinference.ids import ObjectRef, StreamId
 from kinference.observe.metrics import Metrics
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
-from kinference.ports import Clock, FinalTokenReport, FirstTokenReport, PickArguments, PickResult, Placed
+from kinference.ports import Clock, FinalTokenReport, FirstTokenReport, PickArguments, Placed
 from kinference.shapes.translate import WayBack
 from kinference.vocabulary import AbortReason, Api, Outcome, QosClass, StreamUsage
+from tests.unit.picker.steps import CHAT, ask, final, in_flight, pick, pull, push
 
 Advance = Callable[[float], None]
 
@@ -33,15 +33,6 @@ SMALL_OBJECTS_MAX = 17
 """Each, compiled or not: fewer by far than the request had when it was picked, forty and more."""
 SHORT = b'{"model": "llama", "messages": [{"role": "user", "content": "%d"}]}'
 """Not one block of it is indexed."""
-CHAT = json.dumps({"model": "llama", "messages": [{"role": "user", "content": "hello " * 200}]}).encode()
-
-
-def push(desk: Desk, body: bytes = CHAT) -> StreamId:
-    stream_id = desk.open(None)
-    desk.append(stream_id, body)
-    desk.finish(stream_id)
-    desk.commit(stream_id)
-    return stream_id
 
 
 def test_a_push_that_came_whole_is_stored_and_a_refused_one_leaves_nothing(desk: Desk) -> None:
@@ -55,37 +46,10 @@ def test_a_push_that_came_whole_is_stored_and_a_refused_one_leaves_nothing(desk:
     assert desk.buffered_bytes == 3
 
 
-def pick(desk: Desk, body: bytes = CHAT, tenant: str = "acme", *, remote: bool = False) -> PickResult:
-    return ask(desk, PickArguments(push(desk, body), tenant, "req-1"), remote=remote)
-
-
-def ask(desk: Desk, arguments: PickArguments, *, remote: bool = False) -> PickResult:
-    result = desk.pick(arguments, lambda: None, remote=remote)
-    assert isinstance(result, PickResult), "an engine could start it at once"
-    return result
-
-
 def place(desk: Desk, body: bytes) -> Placed:
     placed = desk.place(body, PLACED)
     assert isinstance(placed, Placed), "an engine could start it at once"
     return placed
-
-
-def pull(desk: Desk, response_id: ResponseId) -> bytes:
-    ticket, body = desk.claim(response_id), b""
-    while (piece := desk.next_piece(ticket)) is not None:
-        body += piece
-        desk.piece_sent(ticket)
-    desk.end_pull(ticket)
-    return body
-
-
-def in_flight(router: Router) -> int:
-    return sum(destination.requests for destination in router.snapshot(0.0))
-
-
-def final(response_id: ResponseId, counts: tuple[int, ...] = (), layout: int = 0) -> FinalTokenReport:
-    return FinalTokenReport(response_id, "llama", 300, 20, None, counts, layout)
 
 
 def test_a_whole_flow_hands_the_body_back_and_leaves_nothing(desk: Desk, router: Router) -> None:
@@ -93,18 +57,9 @@ def test_a_whole_flow_hands_the_body_back_and_leaves_nothing(desk: Desk, router:
     assert (result.outcome, result.body_total_bytes) == (Outcome.OK, len(CHAT))
     assert in_flight(router) == 1
     assert pull(desk, result.response_id) == CHAT
-    assert desk.first_token(FirstTokenReport(result.response_id, 12, 200))
-    assert desk.final_token(final(result.response_id))
+    assert desk.reports.first_token(FirstTokenReport(result.response_id, 12, 200))
+    assert desk.reports.final_token(final(result.response_id))
     assert (desk.buffered_bytes, in_flight(router), desk.is_idle) == (0, 0, True)
-
-
-def test_a_destination_that_breaks_its_answers_off_is_left_alone(desk: Desk, router: Router) -> None:
-    for _ in range(10):
-        result = pick(desk)
-        desk.first_token(FirstTokenReport(result.response_id, 12, 200))
-        assert desk.final_token(replace(final(result.response_id), broken=True))
-    reasons = {row.circuit_reason for row in router.snapshot(0.0) if row.circuit == "open"}
-    assert reasons == {"broke its answer off"}
 
 
 def test_id_zero_names_no_body(desk: Desk) -> None:
@@ -168,7 +123,7 @@ def test_an_unpulled_pick_is_reclaimed_with_its_load(desk: Desk, router: Router,
     advance(0.1)
     assert desk.expire()
     assert (desk.buffered_bytes, in_flight(router), desk.is_idle) == (0, 0, True)
-    assert not desk.abort(result.response_id, AbortReason.NOT_DISPATCHED)
+    assert not desk.reports.abort(result.response_id, AbortReason.NOT_DISPATCHED)
 
 
 def test_a_dispatched_request_that_nobody_reports_is_reclaimed_after_its_long_time(
@@ -182,7 +137,7 @@ def test_a_dispatched_request_that_nobody_reports_is_reclaimed_after_its_long_ti
     advance(1.0)
     assert desk.expire()
     assert in_flight(router) == 0
-    assert not desk.final_token(final(result.response_id))
+    assert not desk.reports.final_token(final(result.response_id))
 
 
 def test_a_stored_body_that_nobody_picks_is_reclaimed(desk: Desk, advance: Advance) -> None:
@@ -192,90 +147,6 @@ def test_a_stored_body_that_nobody_picks_is_reclaimed(desk: Desk, advance: Advan
     assert desk.expire()
     with pytest.raises(UnknownId):
         ask(desk, PickArguments(stream_id, ""))
-
-
-def test_a_repeated_first_token_is_acknowledged_and_changes_nothing(desk: Desk) -> None:
-    result = pick(desk)
-    assert desk.first_token(FirstTokenReport(result.response_id, 12, 200))
-    assert desk.first_token(FirstTokenReport(result.response_id, 9999, 500))
-    flow = desk.flows(1)[0]
-    assert (flow.observed_ttft_ms, flow.upstream_status) == (12, 200)
-
-
-def test_an_absurd_first_token_time_is_clamped(desk: Desk) -> None:
-    result = pick(desk)
-    desk.first_token(FirstTokenReport(result.response_id, 2**32 - 1, 200))
-    assert desk.flows(1)[0].observed_ttft_ms == 3_600_000
-
-
-def test_reports_and_aborts_of_an_id_that_is_not_live_change_nothing(desk: Desk) -> None:
-    result = pick(desk)
-    assert desk.final_token(final(result.response_id))
-    for response_id in (result.response_id, ResponseId(0), ResponseId(77)):
-        assert not desk.first_token(FirstTokenReport(response_id, 1, 200))
-        assert not desk.final_token(final(response_id))
-        assert not desk.abort(response_id, AbortReason.UNSPECIFIED)
-
-
-def test_a_final_report_without_pull_or_first_token_closes_everything(desk: Desk, router: Router) -> None:
-    result = pick(desk)
-    assert desk.final_token(final(result.response_id))
-    assert (desk.buffered_bytes, in_flight(router)) == (0, 0)
-
-
-@pytest.mark.parametrize("reason", list(AbortReason))
-def test_an_abort_releases_bytes_and_load_once(desk: Desk, router: Router, reason: AbortReason) -> None:
-    result = pick(desk)
-    assert desk.abort(result.response_id, reason)
-    assert not desk.abort(result.response_id, reason)
-    assert (desk.buffered_bytes, in_flight(router), desk.is_idle) == (0, 0, True)
-
-
-def test_an_abort_cuts_a_running_pull(desk: Desk) -> None:
-    woken: list[str] = []
-    result = pick(desk)
-    ticket = desk.claim(result.response_id, lambda: woken.append("yes"))
-    desk.piece_sent(ticket)
-    assert desk.abort(result.response_id, AbortReason.PULL_FAILED)
-    assert (woken, desk.buffered_bytes, desk.is_idle) == (["yes"], 0, True)
-    with pytest.raises(UnknownId, match="aborted"):
-        desk.next_piece(ticket)
-
-
-def test_a_backend_that_cannot_be_used_leaves_the_candidates(desk: Desk) -> None:
-    body = b'{"model":"gpt","messages":[{"role":"user","content":"hi"}]}'
-    assert desk.abort(pick(desk, body).response_id, AbortReason.BACKEND_UNAUTHORIZED)
-    refused = pick(desk, body)
-    assert refused.outcome is Outcome.NO_WORKERS
-    assert "cloud" in refused.reason
-
-
-def test_inter_token_counts_add_up_by_destination(desk: Desk, metrics: Metrics) -> None:
-    body = b'{"model":"gpt","messages":[{"role":"user","content":"hi"}]}'
-    for _ in range(2):
-        desk.final_token(final(pick(desk, body).response_id, (5, *(0,) * 13, 1), layout=1))
-    desk.publish()
-    page = metrics.exposition().decode()
-    assert 'inter_token_gaps_total{destination="default/cloud",up_to_ms="5"} 10.0' in page
-    assert 'inter_token_gaps_total{destination="default/cloud",up_to_ms="+Inf"} 2.0' in page
-    assert "kinference_picker_itl_ignored_total 0.0" in page
-
-
-@pytest.mark.parametrize(("counts", "layout"), [((1,) * 15, 2), ((1,) * 14, 1), ((1,) * 15, 0)])
-def test_other_inter_token_layouts_are_ignored_and_counted_and_the_rest_applied(
-    desk: Desk, metrics: Metrics, router: Router, counts: tuple[int, ...], layout: int
-) -> None:
-    assert desk.final_token(final(pick(desk).response_id, counts, layout))
-    assert in_flight(router) == 0
-    desk.publish()
-    page = metrics.exposition().decode()
-    assert "kinference_picker_itl_ignored_total 1.0" in page
-    assert "up_to_ms=" not in page
-
-
-def test_a_report_without_counts_is_not_counted_as_unusable(desk: Desk, metrics: Metrics) -> None:
-    desk.final_token(final(pick(desk).response_id))
-    assert "kinference_picker_itl_ignored_total 0.0" in metrics.exposition().decode()
 
 
 def test_a_draining_desk_finishes_what_has_begun(desk: Desk) -> None:
@@ -288,7 +159,7 @@ def test_a_draining_desk_finishes_what_has_begun(desk: Desk) -> None:
     desk.commit(stream_id)
     result = ask(desk, PickArguments(stream_id, ""))
     assert pull(desk, result.response_id) == CHAT
-    assert desk.final_token(final(result.response_id))
+    assert desk.reports.final_token(final(result.response_id))
     assert desk.is_idle
 
 
@@ -347,7 +218,7 @@ def test_behind_many_others_a_request_keeps_what_takes_it_back_and_is_explained_
     assert refused.outcome is Outcome.BAD_REQUEST
     assert not router.explain(flow.decision).candidates
     assert sum(row.prefix_blocks for row in router.snapshot(0.0)) > 0
-    desk.abort(picked.response_id, AbortReason.NOT_DISPATCHED)
+    desk.reports.abort(picked.response_id, AbortReason.NOT_DISPATCHED)
     assert sum(row.prefix_blocks for row in router.snapshot(0.0)) == 0
 
 
@@ -363,8 +234,8 @@ def test_behind_many_others_a_request_that_nobody_pulled_goes_on_as_any_other(
         for response_id in (first.response_id, pulling.response_id):
             if response_id == first.response_id:
                 assert pull(desk, response_id) == CHAT
-            assert desk.first_token(FirstTokenReport(response_id, 15, 200))
-            assert desk.final_token(final(response_id))
+            assert desk.reports.first_token(FirstTokenReport(response_id, 15, 200))
+            assert desk.reports.final_token(final(response_id))
     told = [record.__dict__ for record in caplog.records if record.message == "flow ended"]
     assert [(one["tenant"], one["client_request_id"], one["ended"], one["observed_ttft_ms"]) for one in told] == [
         ("acme", "req-1", "final", 15)
@@ -396,22 +267,8 @@ def test_packing_changes_nothing_that_can_be_asked(desk: Desk) -> None:
     assert desk.surplus_bytes == 0
     assert [flow.ended for flow in desk.flows(9)] == ["refused", ""]
     assert pull(desk, picked.response_id)
-    assert desk.final_token(FinalTokenReport(picked.response_id, "llama", 100, 20))
+    assert desk.reports.final_token(FinalTokenReport(picked.response_id, "llama", 100, 20))
     assert ask(desk, PickArguments(pushed, "acme")).response_id
-
-
-def test_one_line_is_logged_for_each_flow_that_ended(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "kinference.picker"):
-        result = pick(desk, remote=True)
-        pull(desk, result.response_id)
-        assert not caplog.records
-        desk.abort(result.response_id, AbortReason.PULL_FAILED, "gone")
-        pick(desk, b'{"model":"llama","messages":"a secret"}', remote=True)
-        pick(desk)
-    aborted, refused = caplog.records
-    assert (vars(aborted)["ended"], vars(aborted)["abort_detail"]) == ("abort pull_failed", "gone")
-    assert (vars(refused)["ended"], vars(refused)["outcome"]) == ("refused", "bad_request")
-    assert "secret" not in str(vars(refused))
 
 
 LIMITED = RoutingRules(
@@ -431,10 +288,10 @@ def test_a_limited_tenants_place_is_free_again_however_its_request_ends(
     assert (refused.outcome, refused.response_id, refused.body_total_bytes) == (Outcome.POLICY_REJECTED, 0, 0)
     assert refused.reason.startswith("quota: tenant 'acme' is at its concurrent of 1")
     if end == "final":
-        desk.final_token(final(first.response_id))
+        desk.reports.final_token(final(first.response_id))
         advance(60.0)  # what it used has flowed back
     elif end == "abort":
-        desk.abort(first.response_id, AbortReason.NOT_DISPATCHED)
+        desk.reports.abort(first.response_id, AbortReason.NOT_DISPATCHED)
     elif end == "unpulled":
         advance(desk.limits.body_ttl + 1)
     else:
@@ -448,7 +305,7 @@ def test_a_limited_tenants_place_is_free_again_however_its_request_ends(
 def test_g12_tokens_used_beyond_the_limit_refuse_the_next_and_say_for_how_long(desk: Desk, router: Router) -> None:
     router.reconfigure(LIMITED)
     first = pick(desk)
-    desk.final_token(FinalTokenReport(first.response_id, "llama", 600, 150))  # 750 of 500 a minute
+    desk.reports.final_token(FinalTokenReport(first.response_id, "llama", 600, 150))  # 750 of 500 a minute
     refused = pick(desk)
     assert refused.outcome is Outcome.POLICY_REJECTED
     assert refused.reason.startswith("quota: tenant 'acme' is at its tokens_per_minute of 500")
@@ -474,7 +331,7 @@ def test_refusals_and_money_are_counted_by_tenant(desk: Desk, router: Router, me
     body = CHAT.replace(b"llama", b"gpt")
     first = pick(desk, body)
     pick(desk, body)
-    desk.final_token(FinalTokenReport(first.response_id, "gpt", 300, 100))
+    desk.reports.final_token(FinalTokenReport(first.response_id, "gpt", 300, 100))
     desk.publish()
     desk.publish()
     page = metrics.exposition().decode()
@@ -524,7 +381,7 @@ def test_a_placed_body_is_on_its_way_and_counted_no_more(desk: Desk, router: Rou
     assert (in_flight(router), desk.buffered_bytes, desk.is_idle) == (1, 0, False)
     with pytest.raises(UnknownId):
         pull(desk, placed.picked.response_id)
-    assert desk.final_token(final(placed.picked.response_id))
+    assert desk.reports.final_token(final(placed.picked.response_id))
     assert (in_flight(router), desk.is_idle) == (0, True)
 
 
@@ -590,7 +447,7 @@ def test_an_open_circuit_shows_in_the_metrics_and_in_the_log_and_goes_again(
     desk: Desk, fleet: Fleet, metrics: Metrics, caplog: pytest.LogCaptureFixture
 ) -> None:
     picked = pick(desk, CHAT.replace(b"llama", b"gpt"))
-    desk.abort(picked.response_id, AbortReason.BACKEND_UNAUTHORIZED)
+    desk.reports.abort(picked.response_id, AbortReason.BACKEND_UNAUTHORIZED)
     desk.publish()
     assert 'kinference_picker_circuit_open{destination="default/cloud"} 1.0' in metrics.exposition().decode()
     assert "default/cloud is left alone: a caller had no valid credential for it" in caplog.messages

@@ -63,7 +63,7 @@ def test_a_pick_that_nobody_can_start_is_woken_by_a_report_and_answered(desk: De
     stream_id = push(desk)
     pick = hold(desk, stream_id, woken)
     assert woken == []
-    assert desk.first_token(FirstTokenReport(running[0].response_id, 5, 200))
+    assert desk.reports.first_token(FirstTokenReport(running[0].response_id, 5, 200))
     assert woken == [stream_id]
     result = desk.resume(pick)
     assert isinstance(result, PickResult)
@@ -115,7 +115,7 @@ def test_who_gives_up_leaves_the_body_to_another_pick_until_its_time_is_over(des
     running = fill(desk)
     stream_id = push(desk)
     desk.give_up(hold(desk, stream_id))
-    desk.abort(running[0].response_id, AbortReason.NOT_DISPATCHED)
+    desk.reports.abort(running[0].response_id, AbortReason.NOT_DISPATCHED)
     assert isinstance(ask(desk, stream_id), PickResult)
     other = push(desk)
     desk.give_up(hold(desk, other))
@@ -128,7 +128,7 @@ def test_who_gives_up_leaves_the_body_to_another_pick_until_its_time_is_over(des
 def test_giving_up_after_the_decision_takes_it_back(desk: Desk, router: Router) -> None:
     running = fill(desk)
     pick = hold(desk, push(desk))
-    desk.first_token(FirstTokenReport(running[0].response_id, 5, 200))
+    desk.reports.first_token(FirstTokenReport(running[0].response_id, 5, 200))
     assert sum(one.requests for one in router.snapshot(1_000.0)) == 3
     desk.give_up(pick)
     assert sum(one.requests for one in router.snapshot(1_000.0)) == 2
@@ -138,7 +138,7 @@ def test_giving_up_after_the_decision_takes_it_back(desk: Desk, router: Router) 
 def test_an_abort_makes_room(desk: Desk) -> None:
     running = fill(desk)
     pick = hold(desk, push(desk))
-    desk.abort(running[0].response_id, AbortReason.NOT_DISPATCHED)
+    desk.reports.abort(running[0].response_id, AbortReason.NOT_DISPATCHED)
     result = desk.resume(pick)
     assert isinstance(result, PickResult)
 
@@ -165,7 +165,7 @@ def test_metrics_tell_who_waits_how_long_and_who_was_refused(desk: Desk, metrics
     assert refused.reason.startswith("saturated: 3 requests wait already; try again in ")
     desk.publish()
     assert 'kinference_admission_waiting{class="interactive"} 3.0' in metrics.exposition().decode()
-    desk.abort(running[0].response_id, AbortReason.NOT_DISPATCHED)
+    desk.reports.abort(running[0].response_id, AbortReason.NOT_DISPATCHED)
     desk.publish()
     text = metrics.exposition().decode()
     assert 'kinference_admission_waiting{class="interactive"} 2.0' in text

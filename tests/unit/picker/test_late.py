@@ -43,7 +43,7 @@ async def test_it_is_placed_as_soon_as_an_engine_can_start_it(desk: Desk, runnin
         waiting = asyncio.create_task(late(desk, pending(desk)))
         await asyncio.sleep(0)
         assert not waiting.done()
-        desk.first_token(FirstTokenReport(running[0].picked.response_id, 5, 200))
+        desk.reports.first_token(FirstTokenReport(running[0].picked.response_id, 5, 200))
         placed = await waiting
         assert isinstance(placed.picked.destination, LocalTarget)
         assert placed.body == BODY
