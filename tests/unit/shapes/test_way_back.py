@@ -62,7 +62,7 @@ def test_a_whole_answer_for_a_client_that_wants_a_stream() -> None:
     stream = Stream(CHAT, MESSAGES)
     stream.raw = write_stream(back, answer, FRAME)
     deltas = [event["choices"][0]["delta"] for event in stream.events if event != "[DONE]" and event["choices"]]
-    assert deltas[1] == {"reasoning_content": "r"}
+    assert deltas[1] == {"reasoning_content": "r", "reasoning": "r"}
     assert deltas[3] == {"content": "hi"}
     assert deltas[5]["tool_calls"][0]["function"]["arguments"] == '{"a":1}'
     assert stream.events[-1] == "[DONE]"

@@ -210,7 +210,7 @@ def _message(answer: Answer) -> Json:
     calls = [_written(block) for block in blocks if isinstance(block, ToolCall)]
     message: Json = {"role": "assistant", "content": text or (None if calls else ""), "refusal": refusal or None}
     if thought := "".join(block.text for block in blocks if isinstance(block, Reasoning)):
-        message["reasoning_content"] = thought
+        message["reasoning_content"] = message["reasoning"] = thought  # clients read the one or the other
     thoughts = (block for block in blocks if isinstance(block, Reasoning | Sealed) and block.issuer is not None)
     if signed := [signed_block(block) for block in thoughts]:
         message["thinking_blocks"] = signed

@@ -65,7 +65,7 @@ class ChatStreamEmitter:
             case Started():
                 return self._start(piece)
             case ReasoningPiece():
-                return self._delta({"reasoning_content": piece.text})
+                return self._delta({"reasoning_content": piece.text, "reasoning": piece.text})
             case ReasoningEnd() | Sealed():
                 return self._signed(piece)
             case RefusalPiece():

@@ -26,7 +26,7 @@ def test_a_whole_stream() -> None:
     )
     deltas = [event["choices"][0]["delta"] for event in stream.events[:-2]]
     assert deltas[1:5] == [
-        {"reasoning_content": "r"},
+        {"reasoning_content": "r", "reasoning": "r"},
         {"thinking_blocks": [{"type": "thinking", "signature": "s"}]},
         {"content": "a"},
         {"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}]},

@@ -91,7 +91,7 @@ def test_c9_a_tool_only_answer_has_null_content() -> None:
 def test_signed_thoughts_are_handed_out_so_that_they_can_come_back() -> None:
     blocks = (Reasoning("r", "s", ISSUER), Sealed("d", ISSUER), Text("a"), Text("b"))
     message = emit_answer(Answer("", "m", blocks), FRAME)["choices"][0]["message"]
-    assert (message["content"], message["reasoning_content"]) == ("ab", "r")
+    assert (message["content"], message["reasoning_content"], message["reasoning"]) == ("ab", "r", "r")
     assert message["thinking_blocks"] == [
         {"type": "thinking", "thinking": "r", "signature": "s"},
         {"type": "redacted_thinking", "data": "d"},

@@ -78,7 +78,7 @@ def test_thoughts_and_their_seals() -> None:
         )
     )
     _, thought, sealed, redacted = (event["choices"][0]["delta"] for event in stream.events)
-    assert thought == {"reasoning_content": "r"}
+    assert thought == {"reasoning_content": "r", "reasoning": "r"}
     assert sealed == {"thinking_blocks": [{"type": "thinking", "signature": "s"}]}
     assert redacted == {"thinking_blocks": [{"type": "redacted_thinking", "data": "d"}]}
 
