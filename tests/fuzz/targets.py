@@ -10,7 +10,7 @@ from kinference.wire.http1.replies import NotHttp, ReplyReader
 from kinference.wire.http1.requests import Event as Http1Event
 from kinference.wire.http1.requests import RequestReader
 from kinference.wire.http2.connection import Http2Connection
-from kinference.wire.http2.events import ConnectionEnded, DataReceived, Event, RequestReceived
+from kinference.wire.http2.events import ConnectionEnded, DataReceived, Event, RequestReceived, StreamReset
 from kinference.wire.http2.frames import PREFACE, ConnectionFault, settings
 from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.headers import HeaderDecoder, list_bytes
@@ -59,8 +59,15 @@ def _serve(pieces: Sequence[bytes]) -> None:
 
 
 def _apart(events: Iterable[Http2Event]) -> Iterator[Http2Event]:
-    """Each request, and then its end: where all of it is there they are told as one."""
+    """Each request, and then its end: where all of it is there they are told as one. The end of a stream that nobody was
+    told of means nothing.
+    """
+    told: set[int] = set()
     for event in events:
+        if isinstance(event, RequestReceived):
+            told.add(event.stream_id)
+        if isinstance(event, StreamReset) and event.stream_id not in told:
+            continue
         if isinstance(event, RequestReceived) and event.ended:
             yield RequestReceived(event.stream_id, event.head, ended=False)
             yield DataReceived(event.stream_id, event.data, ended=True)
