@@ -10,6 +10,8 @@ from kinference.shapes.ir import Format, FormatKind, Json
 from kinference.shapes.json_text import as_object, list_of, string_of
 from kinference.shapes.scan import BadBody
 
+WORD_MAX: Final = 64 * 1024
+"""Characters of a text that may be an object with a word: a longer one is none, and goes on as it comes."""
 _MEMBER: Final = "choice"
 
 
@@ -35,12 +37,17 @@ class Chooser:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
+        self._chars = 0
 
     def pieces(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """The pieces with the word alone."""
         for piece in pieces:
-            if isinstance(piece, TextPiece):
+            if isinstance(piece, TextPiece) and self._chars <= WORD_MAX:
                 self._texts.append(piece.text)
+                self._chars += len(piece.text)
+                if self._chars > WORD_MAX:
+                    yield TextPiece("".join(self._texts))
+                    self._texts = []
                 continue
             if isinstance(piece, Finished) and self._texts:
                 yield TextPiece(chosen("".join(self._texts)))

@@ -60,6 +60,17 @@ def test_a_word_comes_before_the_end_and_nothing_where_there_was_no_text() -> No
     assert [*Chooser().pieces([end])] == [end]
 
 
+def test_what_is_too_long_for_a_word_goes_on_as_it_comes_and_is_not_kept() -> None:
+    chooser, text = Chooser(), "x" * 1000
+    given = [
+        "".join(piece.text for piece in chooser.pieces([TextPiece(text)]) if isinstance(piece, TextPiece))
+        for _ in range(99)
+    ]
+    assert "".join(given) == text * 99
+    assert given[:65] == [""] * 65
+    assert given[66:] == [text] * 33
+
+
 @pytest.mark.parametrize("schema", [{}, {"enum": []}, {"enum": [1]}, {"enum": "a"}])
 def test_there_have_to_be_words(schema: Any) -> None:
     with pytest.raises(BadBody, match="enum"):

@@ -11,6 +11,7 @@ from kinference.shapes.answers import (
     Cited,
     Counted,
     Counts,
+    Failed,
     Finished,
     Piece,
     ReasoningPiece,
@@ -175,12 +176,30 @@ def _calls_in(delta: Json) -> Iterator[Json]:
     return (call for call in calls if isinstance(call, dict))
 
 
+WAITING_MAX: Final = 64 * 1024
+"""Characters of a call that has not begun: no name is so long, and none comes behind so much."""
+
+
 class _Waiting:
     """A call that has not begun: its name, of which more may come until its arguments do, and what came before that."""
 
     def __init__(self, *, is_free_form: bool) -> None:
         self.name, self.is_free_form = "", is_free_form
         self.texts: list[str] = []
+        self.chars = 0
+
+    def take(self, name: str, text: str) -> None:
+        """Keep a fragment. One of a name that is all of it again adds nothing."""
+        if name != self.name:
+            self.name += name
+            self.chars += len(name)
+        if text:
+            self.texts.append(text)
+            self.chars += len(text)
+
+    def drop(self) -> None:
+        """Keep nothing: it will not begin."""
+        self.name, self.texts = "", []
 
 
 class _Calls:
@@ -213,11 +232,12 @@ class _Calls:
             if text:
                 yield ArgumentsPiece(number, text)
             return
-        waiting.texts.append(text)
-        if name != waiting.name:  # some say all of it each time
-            waiting.name += name
-        if any(waiting.texts):
+        waiting.take(name, text)
+        if waiting.name and waiting.texts:
             yield from self._begin(number, waiting)
+        elif waiting.chars > WAITING_MAX:
+            waiting.drop()
+            yield Failed("the destination began a call of a tool and did not come to its name's end")
 
     def rest(self) -> Iterator[Piece]:
         """Those whose names are whole, since something else came after them."""

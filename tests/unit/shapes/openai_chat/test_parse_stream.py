@@ -197,3 +197,19 @@ def test_content_may_come_in_parts() -> None:
     )
     deltas = [event["delta"] for event in stream.events if event["type"] == "content_block_delta"]
     assert deltas == [{"type": "thinking_delta", "thinking": "hm"}, {"type": "text_delta", "text": "a"}]
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("n", None), ("", "a")])
+def test_a_call_that_goes_on_without_beginning_fails_and_is_not_kept(name: str, arguments: str | None) -> None:
+    fragments = [
+        call(0, name=f"{at:04}{name * 996}" if name else "", arguments=arguments and arguments * 1000)
+        for at in range(70)
+    ]
+    assert any(isinstance(piece, Failed) for piece in parsed(*fragments))
+    assert not any(isinstance(piece, Failed) for piece in parsed(*fragments[:60]))
+
+
+def test_arguments_of_any_length_come_with_their_name() -> None:
+    long = "a" * 200_000
+    pieces = parsed(call(0, "c", "f", long))
+    assert [piece.text for piece in pieces if isinstance(piece, ArgumentsPiece)] == [long]
