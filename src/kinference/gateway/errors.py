@@ -10,6 +10,7 @@ from kinference import errors
 from kinference.gateway.routes import Dialect
 from kinference.ids import Seconds
 from kinference.ports import Headers, PickResult
+from kinference.shapes.failures import gemini_status, messages_type, openai_type
 from kinference.vocabulary import Outcome
 
 RETRY_AFTER_S = 1.0
@@ -68,38 +69,6 @@ OF_ERROR: Mapping[type[errors.KinferenceError], Fault] = {
 }
 """By exact class; a test holds it against every subclass."""
 
-_ANTHROPIC_TYPES: Mapping[int, str] = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    405: "invalid_request_error",
-    408: "timeout_error",
-    409: "conflict_error",
-    413: "request_too_large",
-    415: "invalid_request_error",
-    422: "invalid_request_error",
-    429: "rate_limit_error",
-    503: "overloaded_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-
-_GEMINI_STATUSES: Mapping[int, str] = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    408: "DEADLINE_EXCEEDED",
-    413: "INVALID_ARGUMENT",
-    415: "INVALID_ARGUMENT",
-    429: "RESOURCE_EXHAUSTED",
-    499: "CANCELLED",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
-}
-
 _POLICY: tuple[tuple[str, Fault], ...] = (
     ("quota: budget:", BUDGET_SPENT),
     ("quota:", RATE_LIMITED),
@@ -148,19 +117,18 @@ def of_status(status: int) -> Fault:
     for fault in (BAD_REQUEST, FORBIDDEN, NOT_FOUND, TIMEOUT, TOO_LARGE, RATE_LIMITED, OVERLOADED, UPSTREAM_SLOW):
         if fault.status == status:
             return fault
-    kind = "invalid_request_error" if status < INTERNAL.status else "server_error"
-    return Fault(status, kind)
+    return Fault(status, openai_type(status))
 
 
 def body(refusal: Refusal, dialect: Dialect, request_id: str) -> bytes:
     """The error body as the client's SDK reads it."""
     fault = refusal.fault
     if dialect is Dialect.ANTHROPIC:
-        kind = _ANTHROPIC_TYPES.get(fault.status, "api_error")
+        kind = messages_type(fault.status)
         error = {"type": kind, "message": refusal.message}
         return msgspec.json.encode({"type": "error", "error": error, "request_id": request_id})
     if dialect is Dialect.GEMINI:
-        status = _GEMINI_STATUSES.get(fault.status, "INTERNAL")
+        status = gemini_status(fault.status)
         return msgspec.json.encode({"error": {"code": fault.status, "message": refusal.message, "status": status}})
     return msgspec.json.encode(
         {"error": {"message": refusal.message, "type": fault.type, "param": None, "code": fault.code}}

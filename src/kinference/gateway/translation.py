@@ -29,6 +29,8 @@ from kinference.vocabulary import Api
 
 WHOLE_MAX: Final = 64 * 1024 * 1024
 """The longest answer that is translated in one piece."""
+STREAM_MAX: Final = 256 * 1024 * 1024
+"""And the longest stream: what is still to be told at its end is kept, and no model writes a third of that."""
 TOO_LONG: Final = "too_long"
 """How a longer one is counted."""
 
@@ -129,7 +131,7 @@ class WholeTranslation:
 
     def usage(self) -> Usage | None:
         counts = self._answer.counts
-        return None if counts == Counts() else usage_of(counts, self._back.model)
+        return None if counts.is_unknown else usage_of(counts, self._back.model)
 
     def estimated_tokens(self) -> int:
         return 0 if self._answer.vectors else len(self.written(Frame())) // BYTES_PER_TOKEN
@@ -149,8 +151,12 @@ class TranslatedPassage:
         self._translation = StreamTranslation(back, frame)
         self._gaps = InterTokenGaps()
         self._token_at: Seconds | None = None
+        self._bytes = 0
 
     def feed(self, chunk: bytes, now: Seconds) -> bytes:
+        self._bytes += len(chunk)
+        if self._bytes > STREAM_MAX:
+            raise UpstreamCut(f"a stream over {STREAM_MAX} bytes cannot be translated")
         before = self._translation.content_pieces
         try:
             written = [self._translation.feed(event) for event in self._reader.feed(chunk)]
@@ -181,7 +187,7 @@ class TranslatedPassage:
 
     def usage(self) -> Usage | None:
         counts = self._translation.counts
-        return None if counts == Counts() else usage_of(counts, self._back.model)
+        return None if counts.is_unknown else usage_of(counts, self._back.model)
 
     def estimated_tokens(self) -> int:
         return self._translation.content_pieces

@@ -35,6 +35,13 @@ class Counts(msgspec.Struct, frozen=True):
     cached: int | None = None
     cache_written: int | None = None
     reasoning: int | None = None
+    tier: str | None = None
+    """By which service they were computed, in OpenAI's words: it comes beside the counts, and as late."""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing was counted."""
+        return self.prompt is None and self.completion is None and self.cached is None and self.reasoning is None
 
     def later(self, other: "Counts") -> "Counts":
         """Running totals: of each count the latest that was given holds, and nothing is summed."""

@@ -93,10 +93,24 @@ def _openai(counts: Counts, model: str | None) -> Usage:
     details = counts.prompt_tokens_details or counts.input_tokens_details
     return Usage(
         prompt_tokens=_first(counts.prompt_tokens, counts.input_tokens),
-        completion_tokens=_first(counts.completion_tokens, counts.output_tokens),
-        cached_tokens=_first(details.cached_tokens) if details else None,
+        completion_tokens=_first(_written(counts), counts.output_tokens),
+        cached_tokens=_first(details.cached_tokens if details else None, *_cached_beside(counts)),
         model=model,
     )
+
+
+def _written(counts: Counts) -> Number | None:
+    """Some servers count what was thought beside what was said, as nothing but their total tells."""
+    prompt, written, details = counts.prompt_tokens, counts.completion_tokens, counts.completion_tokens_details
+    thought = details.reasoning_tokens if details else None
+    if thought and prompt is not None and written is not None and counts.total_tokens == prompt + written + thought:
+        return written + thought
+    return written
+
+
+def _cached_beside(counts: Counts) -> tuple[Number | None, Number | None]:
+    """Where some servers have what OpenAI has in the details."""
+    return counts.prompt_cache_hit_tokens, counts.cached_tokens
 
 
 def _anthropic(counts: Counts, model: str | None) -> Usage:

@@ -11,12 +11,20 @@ class Details(msgspec.Struct):
     cached_tokens: Number | None = None
 
 
+class Written(msgspec.Struct):
+    reasoning_tokens: Number | None = None
+
+
 class Counts(msgspec.Struct):
     """Every vendor's names for the counts."""
 
     prompt_tokens: Number | None = None
     completion_tokens: Number | None = None
     prompt_tokens_details: Details | None = None
+    completion_tokens_details: Written | None = None
+    total_tokens: Number | None = None
+    prompt_cache_hit_tokens: Number | None = None
+    cached_tokens: Number | None = None
 
     input_tokens: Number | None = None
     output_tokens: Number | None = None

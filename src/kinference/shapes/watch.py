@@ -128,7 +128,7 @@ class StreamWatcher:
         if data == _DONE:
             return Kind.END
         # `find` costs a tenth of a pattern's search, half of what `in` does, and leaves few events over for patterns.
-        if data.find(b'"error"') >= 0 and _ERROR.search(data) and _decoded(data).is_error:
+        if event.event == "error" or (data.find(b'"error"') >= 0 and _ERROR.search(data) and _decoded(data).is_error):
             return Kind.ERROR
         if data.find(b'"finish_reason":null') < 0 and _FINISHED.search(data):
             self.is_complete = True

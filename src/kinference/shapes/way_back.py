@@ -28,7 +28,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.choices import Chooser, chosen
 from kinference.shapes.dialects import Reader, StreamParser
-from kinference.shapes.failures import failure_of
+from kinference.shapes.failures import failure_in
 from kinference.shapes.gather import gathered
 from kinference.shapes.ir import (
     Block,
@@ -65,8 +65,8 @@ def read_answer(back: Return, body: bytes) -> Answer:
     if not isinstance(fields, dict):
         raise NoAnswer("the answer is no JSON object")
     told = fields.get("error")
-    if isinstance(told, dict) and (said := failure_of(told).message):
-        raise NoAnswer(said)
+    if (isinstance(told, dict | str) and told) or fields.get("object") == "error":
+        raise NoAnswer(failure_in(fields).message)
     return _restored(back, DESTINATIONS[back.destination].parse_answer(fields))
 
 

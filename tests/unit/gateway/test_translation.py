@@ -4,6 +4,7 @@ import pytest
 
 from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout
 from kinference.gateway.translation import (
+    STREAM_MAX,
     TranslatedPassage,
     WholeTranslation,
     known_way_back,
@@ -128,3 +129,11 @@ async def test_an_answer_is_read_whole() -> None:
     with pytest.raises(UpstreamCut):
         await read_whole(FakeAnswer(chunks=(b"x" * (33 << 20), b"x" * (33 << 20))), metrics)
     assert b'kinference_gateway_failed_attempts_total{kind="too_long"} 1.0' in metrics.exposition()
+
+
+def test_a_stream_without_end_is_broken_off() -> None:
+    through, piece = passage(), b": " + b"x" * (2**20 - 4) + b"\n\n"
+    for _ in range(STREAM_MAX // len(piece)):
+        through.feed(piece, 0.0)
+    with pytest.raises(UpstreamCut, match="over"):
+        through.feed(piece, 0.0)

@@ -51,6 +51,20 @@ OPENAI = {"prompt_tokens": 11, "completion_tokens": 6, "total_tokens": 17}
         ),
         (Api.OPENAI_CHAT, answer(usage={"prompt_tokens": 11.0, "completion_tokens": 10**30}), Usage(11, TOKENS_MAX)),
         (Api.OPENAI_CHAT, answer(usage={"prompt_tokens": -5}), Usage(0)),
+        (Api.OPENAI_CHAT, answer(usage={"prompt_tokens": 9, "prompt_cache_hit_tokens": 8}), Usage(9, None, 8)),
+        (Api.OPENAI_CHAT, answer(usage={"prompt_tokens": 9, "cached_tokens": 7}), Usage(9, None, 7)),
+        (
+            Api.OPENAI_CHAT,
+            answer(
+                usage={
+                    "prompt_tokens": 9,
+                    "completion_tokens": 1,
+                    "total_tokens": 15,
+                    "completion_tokens_details": {"reasoning_tokens": 5},
+                }
+            ),
+            Usage(9, 6),
+        ),
         (
             Api.GEMINI,
             answer(usageMetadata={"promptTokenCount": 9, "toolUsePromptTokenCount": 4, "candidatesTokenCount": 2}),

@@ -176,3 +176,7 @@ def test_a_gemini_stream_is_followed_to_its_end() -> None:
     assert watcher.watch(event(b'{"candidates":[{"finishReason":"STOP"}],' + usage + b"}")) is Kind.OTHER
     assert (watcher.is_complete, watcher.usage) == (True, Usage(9, 5, None, "g"))
     assert watcher.watch(event(b'{"error":{"code":503}}')) is Kind.ERROR
+
+
+def test_an_event_that_is_named_an_error_is_one() -> None:
+    assert StreamWatcher(CHAT).watch(event(b'{"detail":"boom"}', "error")) is Kind.ERROR

@@ -14,6 +14,7 @@ from kinference.shapes.ir import Block, Executed, Json, Reasoning, Refusal, Seal
 from kinference.shapes.json_text import dumps, object_text
 from kinference.shapes.openai_chat.answer import count_in, text_in
 from kinference.shapes.seals import own_or_sealed
+from kinference.shapes.tiers import tier_of, tier_to
 from kinference.shapes.web_search import made_of_messages
 from kinference.vocabulary import Api
 
@@ -112,6 +113,7 @@ def counts_of(usage: object) -> Counts:
         cached=cached,
         cache_written=written,
         reasoning=count_in(details, "thinking_tokens") if isinstance(details, dict) else None,
+        tier=tier_of(Api.ANTHROPIC_MESSAGES, usage.get("service_tier")),
     )
 
 
@@ -131,7 +133,7 @@ def emit_answer(answer: Answer, frame: Frame) -> Json:
         "content": content or [{"type": "text", "text": ""}],
         "stop_reason": reason_of(finish, declines=any(isinstance(block, Refusal) for block in answer.blocks)),
         "stop_sequence": answer.stop_sequence or None,
-        "usage": usage_of(answer.counts),
+        "usage": usage_of(answer.counts) | served_by(answer.counts),
     }
 
 
@@ -172,9 +174,18 @@ def _written(answer: Answer, answer_id: str, *, is_cut: bool) -> Iterator[Json]:
 def usage_of(counts: Counts) -> Json:
     """The usage object, all four counts in it."""
     cached, written = counts.cached or 0, counts.cache_written or 0
-    return {
+    usage: Json = {
         "input_tokens": max(0, (counts.prompt or 0) - cached - written),
         "output_tokens": counts.completion or 0,
         "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": written,
     }
+    return (
+        usage if counts.reasoning is None else usage | {"output_tokens_details": {"thinking_tokens": counts.reasoning}}
+    )
+
+
+def served_by(counts: Counts) -> Json:
+    """The member of the usage that tells the tier: that of a stream's end has none."""
+    tier = tier_to(Api.ANTHROPIC_MESSAGES, counts.tier)
+    return {} if tier is None else {"service_tier": tier}

@@ -21,8 +21,9 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.anthropic_messages.answer import message_id, reason_of, usage_of
+from kinference.shapes.anthropic_messages.answer import message_id, reason_of, served_by, usage_of
 from kinference.shapes.citations import to_messages
+from kinference.shapes.failures import messages_type
 from kinference.shapes.ir import Executed, Json, Reasoning, Sealed, ServerCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import noted
@@ -31,14 +32,6 @@ from kinference.shapes.sequence import Sequencer
 from kinference.shapes.sse import comment
 from kinference.vocabulary import Api
 
-_ERRORS: Final = {
-    400: "invalid_request_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    503: "overloaded_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
 _EMPTY: Final = {
     "text": {"type": "text", "text": ""},
     "thinking": {"type": "thinking", "thinking": "", "signature": ""},
@@ -118,7 +111,7 @@ class MessagesStreamEmitter:
             case Finished():
                 self._end = piece
             case Failed():
-                return self.fail(piece.message, _ERRORS.get(piece.status, ""))
+                return self.fail(piece.message, messages_type(piece.status))
         return b""
 
     def _start(self, piece: Started) -> bytes:
@@ -132,7 +125,7 @@ class MessagesStreamEmitter:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": usage_of(self._counts),
+            "usage": usage_of(self._counts) | served_by(self._counts),
         }
         return _event("message_start", {"message": message})
 

@@ -9,6 +9,7 @@ from kinference.shapes.citations import CITATIONS_MAX, Citation, of_converse
 from kinference.shapes.ir import Block, Json, Reasoning, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps
 from kinference.shapes.openai_chat.answer import count_in, text_in
+from kinference.shapes.tiers import tier_of
 from kinference.vocabulary import Api
 
 ISSUER: Final = Api.ANTHROPIC_MESSAGES
@@ -54,7 +55,7 @@ def parse_answer(body: Json) -> Answer:
     return Answer(
         blocks=(*blocks, *failed(body.get("stopReason"))),
         finish=finish_of(body.get("stopReason")),
-        counts=counts_of(body.get("usage")),
+        counts=counts_of(body),
         citations=tuple(citations[:CITATIONS_MAX]),
     )
 
@@ -85,10 +86,9 @@ def _read(part: Json) -> Iterator[Block]:
     yield from (Unread(kind) for kind in part if kind not in READ)
 
 
-def counts_of(usage: object) -> Counts:
-    """The usage, whose input leaves out what was read from the cache and what was written to it."""
-    if not isinstance(usage, dict):
-        return Counts()
+def counts_of(body: Json) -> Counts:
+    """The usage, whose input leaves out what was read from the cache and what was written to it, and the tier."""
+    usage = inner(body, "usage")
     fresh = count_in(usage, "inputTokens")
     cached, written = count_in(usage, "cacheReadInputTokens"), count_in(usage, "cacheWriteInputTokens")
     return Counts(
@@ -96,4 +96,5 @@ def counts_of(usage: object) -> Counts:
         completion=count_in(usage, "outputTokens"),
         cached=cached,
         cache_written=written,
+        tier=tier_of(Api.BEDROCK_CONVERSE, inner(body, "serviceTier").get("type")),
     )

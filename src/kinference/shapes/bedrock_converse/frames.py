@@ -4,6 +4,7 @@ import struct
 from binascii import crc32
 from typing import Final
 
+from kinference.shapes.json_text import dumps
 from kinference.shapes.sse import EVENT_BYTES_MAX, Event, EventTooLong
 
 _PRELUDE: Final = struct.Struct(">III")
@@ -12,6 +13,7 @@ _CRC: Final = struct.Struct(">I")
 _FIXED_VALUES: Final = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 """Sizes of header values by type; those of bytes (6) and strings (7) say their own."""
 _SIZED: Final = (6, 7)
+_EXCEPTION: Final = "exception"
 _OVERHEAD: Final = _PRELUDE.size + _CRC.size
 
 
@@ -58,8 +60,17 @@ def _event(frame: bytes) -> Event:
         raise BadFrame("a frame of the event stream fails its checksum")
     after_headers = _PRELUDE.size + _PRELUDE.unpack_from(frame)[1]
     headers = _headers(frame[_PRELUDE.size : after_headers])
-    name = headers.get(":exception-type") or headers.get(":event-type") or headers.get(":error-code", "")
+    if headers.get(":message-type") == "error":
+        return _error(headers, frame)
+    name = headers.get(":exception-type") or headers.get(":event-type", "")
     return Event(name, frame[after_headers : -_CRC.size], frame)
+
+
+def _error(headers: dict[str, str], frame: bytes) -> Event:
+    """An error of the service that its model does not list: it is in the headers alone, and here as an exception is."""
+    code = headers.get(":error-code", "")
+    name = code if code.lower().endswith(_EXCEPTION) else f"{code}{_EXCEPTION.title()}"
+    return Event(name, dumps({"message": headers.get(":error-message", "")}), frame)
 
 
 def _headers(text: bytes) -> dict[str, str]:

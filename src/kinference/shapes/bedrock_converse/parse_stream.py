@@ -112,9 +112,10 @@ class ConverseStreamParser:
                 yield Finished(finish_of(body.get("stopReason")))
             case "metadata":
                 self.is_over = self.is_complete
-                yield Counted(counts_of(body.get("usage")))
+                yield Counted(counts_of(body))
             case _ if name.lower().endswith("exception"):
-                yield Failed(text_in(body, "message") or name, *_KINDS.get(name, ()))
+                told = text_in(body, "message", "Message") or name
+                yield Failed(told, *_KINDS.get(f"{name[:1].lower()}{name[1:]}", ()))
 
     def _delta(self, index: int | None, delta: Json) -> Iterator[Piece]:
         if text := text_in(delta, "text"):

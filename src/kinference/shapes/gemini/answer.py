@@ -14,10 +14,12 @@ from kinference.shapes.logprobs import of_gemini, to_gemini
 from kinference.shapes.made_images import of_gemini as of_gemini_image
 from kinference.shapes.openai_chat.answer import call_id, count_in, logprobs_of, text_in
 from kinference.shapes.seals import in_base64, sealed
+from kinference.shapes.tiers import tier_of, tier_to
 from kinference.vocabulary import Api
 
 _FINISHES: Final[Mapping[str, Finish]] = {
     "MAX_TOKENS": Finish.LENGTH,
+    "CONTINUATION": Finish.PAUSE,
     **dict.fromkeys(
         (
             "SAFETY",
@@ -25,6 +27,9 @@ _FINISHES: Final[Mapping[str, Finish]] = {
             "PROHIBITED_CONTENT",
             "SPII",
             "IMAGE_SAFETY",
+            "IMAGE_PROHIBITED_CONTENT",
+            "IMAGE_RECITATION",
+            "IMAGE_OTHER",
             "RECITATION",
             "LANGUAGE",
             "OTHER",
@@ -37,9 +42,9 @@ _OWN: Final = ("inlineData", "fileData", "toolCall", "toolResponse")
 """What a part may hold that no other API has a form for."""
 _FAILURES: Final = (
     *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"),
-    *("MISSING_THOUGHT_SIGNATURE", "TOO_MANY_TOOL_CALLS"),
+    *("MISSING_THOUGHT_SIGNATURE", "TOO_MANY_TOOL_CALLS", "NO_IMAGE"),
 )
-"""Why an answer ended whose call came to nothing."""
+"""Why an answer ended whose call, or whose image, came to nothing."""
 _REASONS: Final = {Finish.LENGTH: "MAX_TOKENS", Finish.REFUSAL: "SAFETY"}
 
 
@@ -149,6 +154,7 @@ def counts_of(usage: object) -> Counts:
         completion=(candidates or 0) + (thoughts or 0) if is_written else None,
         cached=count_in(usage, "cachedContentTokenCount"),
         reasoning=thoughts,
+        tier=tier_of(Api.GEMINI, usage.get("trafficType") or usage.get("serviceTier")),
     )
 
 
@@ -231,4 +237,6 @@ def usage_of(counts: Counts) -> Json:
     }
     if counts.cached is not None:
         usage["cachedContentTokenCount"] = counts.cached
+    if (tier := tier_to(Api.GEMINI, counts.tier)) is not None:
+        usage["trafficType"] = tier
     return usage | ({"thoughtsTokenCount": thoughts} if thoughts else {})

@@ -1,7 +1,5 @@
 """Pieces of an answer written as generateContent responses. Calls go out whole, when the answer is over."""
 
-from typing import Final
-
 from kinference.shapes.answers import (
     ArgumentsPiece,
     Cited,
@@ -22,20 +20,12 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.citations import Citation
 from kinference.shapes.citations import to_gemini as to_gemini_pages
-from kinference.shapes.failures import UNKNOWN
+from kinference.shapes.failures import UNKNOWN, gemini_status
 from kinference.shapes.gemini.answer import is_cut, part_of, parts_of, reason_of, response, usage_of
 from kinference.shapes.ir import Block, Executed, Json, Reasoning, Sealed, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import to_gemini
 from kinference.shapes.lost import noted
-
-_STATUSES: Final = {
-    400: "INVALID_ARGUMENT",
-    429: "RESOURCE_EXHAUSTED",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
-    529: "UNAVAILABLE",
-}
 
 
 class GeminiStreamEmitter:
@@ -117,7 +107,7 @@ class GeminiStreamEmitter:
         return self._event(response(list(parts_of(block)), None))
 
     def _failed(self, message: str, code: int) -> bytes:
-        return self._event({"error": {"code": code, "message": message, "status": _STATUSES.get(code, "INTERNAL")}})
+        return self._event({"error": {"code": code, "message": message, "status": gemini_status(code)}})
 
     def note(self, loss: str) -> bytes:
         """Tells what the client does not get with the reason of the end: there are no comments here."""

@@ -31,6 +31,7 @@ from kinference.shapes.scan import BadBody
 from kinference.shapes.sse import Event
 
 _NO_USAGE: Final = msgspec.Raw(b"null")
+_NO_COUNTS: Final = Counts()
 
 
 class _Part(msgspec.Struct):
@@ -107,7 +108,7 @@ class GeminiStreamParser:
         if self._finish is None:
             return []
         held, self._usage = self.counts(), _NO_USAGE
-        return [*self._joiner.rest(), *([Counted(held)] if held != Counts() else ()), Finished(self._finish)]
+        return [*self._joiner.rest(), *([Counted(held)] if held != _NO_COUNTS else ()), Finished(self._finish)]
 
     def _response(self, body: Json) -> Iterator[Piece]:
         if isinstance(body.get("error"), dict):

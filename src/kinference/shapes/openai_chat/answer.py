@@ -8,20 +8,27 @@ from typing import Final
 from msgspec.structs import replace
 
 from kinference.shapes import citations, made_images
-from kinference.shapes.answers import Answer, Counts, Finish, Frame
+from kinference.shapes.answers import Answer, Counts, Failed, Finish, Frame, NoAnswer
+from kinference.shapes.failures import failure_in
 from kinference.shapes.ir import Block, Image, Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import Logprobs, of_openai, to_chat
 from kinference.shapes.seals import own_or_sealed
+from kinference.shapes.tiers import tier_of
 from kinference.shapes.usage import TOKENS_MAX
 from kinference.vocabulary import Api
 
 _FINISHES: Final[Mapping[object, Finish]] = {
-    "length": Finish.LENGTH,
-    "tool_calls": Finish.TOOLS,
-    "function_call": Finish.TOOLS,
-    "content_filter": Finish.REFUSAL,
+    **dict.fromkeys(("length", "model_length", "max_tokens"), Finish.LENGTH),
+    **dict.fromkeys(("tool_calls", "function_call", "tool_use"), Finish.TOOLS),
+    **dict.fromkeys(("content_filter", "content_filtered", "safety", "refusal"), Finish.REFUSAL),
 }
+"""As OpenAI calls it, and as others do that speak its API."""
+_GAVE_UP: Final = ("error", "abort", "insufficient_system_resource")
+"""What others call it when the server failed in the middle."""
+_WRITTEN: Final = ("completion_tokens", "output_tokens")
+_CACHED: Final = ("prompt_cache_hit_tokens", "cached_tokens")
+"""Where some servers of this API have what OpenAI has in the details."""
 _REASONS: Final = {Finish.LENGTH: "length", Finish.TOOLS: "tool_calls", Finish.REFUSAL: "content_filter"}
 
 
@@ -29,6 +36,18 @@ def finish_of(reason: object, *, calls: bool) -> Finish:
     """Why it ended; engines say `stop` also where they were made to call a tool."""
     finish = _FINISHES.get(reason, Finish.STOP) if isinstance(reason, str) else Finish.STOP
     return Finish.TOOLS if calls and finish is Finish.STOP else finish
+
+
+def gave_up(reason: object) -> bool:
+    """Whether the answer ended because its server failed."""
+    return reason in _GAVE_UP
+
+
+def given_up(choice: Json) -> Failed:
+    """What is said of that."""
+    if isinstance(choice.get("error"), dict):
+        return failure_in(choice)
+    return Failed(f"the destination gave up within its answer: {choice.get('finish_reason')}")
 
 
 def reason_of(finish: Finish) -> str:
@@ -45,7 +64,7 @@ def call_id(answer_id: str, number: int) -> str:
 
 
 def parse_answer(body: Json) -> Answer:
-    """Read an answer; whatever is not as it should be is passed over."""
+    """Read an answer; whatever is not as it should be is passed over. Raises NoAnswer where its server gave up."""
     choices = body.get("choices")
     given = [choice for choice in (choices if isinstance(choices, list) else ()) if isinstance(choice, dict)]
     first, *others = (_choice(choice, text_in(body, "id")) for choice in (given or [{}]))
@@ -53,12 +72,14 @@ def parse_answer(body: Json) -> Answer:
         first,
         id=text_in(body, "id"),
         model=text_in(body, "model"),
-        counts=counts_of(body.get("usage")),
+        counts=counts_of(body.get("usage"), body.get("service_tier")),
         others=tuple(others),
     )
 
 
 def _choice(choice: Json, answer_id: str) -> Answer:
+    if gave_up(choice.get("finish_reason")):
+        raise NoAnswer(given_up(choice).message)
     probable = choice.get("logprobs")
     logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
     message = _object(choice.get("message"))
@@ -88,9 +109,12 @@ def thought_in(message: Json) -> str:
     """What was thought, of a message or a delta, under any of the names that it has."""
     if thought := text_in(message, "reasoning_content", "reasoning"):
         return thought
-    details = message.get("reasoning_details")
-    parts = (part for part in (details if isinstance(details, list) else ()) if isinstance(part, dict))
-    return "".join(text_in(part, "text", "summary") for part in parts)
+    for name in ("reasoning_details", "thinking_blocks"):
+        blocks = message.get(name)
+        parts = (part for part in (blocks if isinstance(blocks, list) else ()) if isinstance(part, dict))
+        if thought := "".join(text_in(part, "text", "summary", "thinking") for part in parts):
+            return thought
+    return ""
 
 
 def _blocks(message: Json, answer_id: str, logprobs: Logprobs) -> Iterator[Block]:
@@ -140,18 +164,25 @@ def arguments_of(value: object) -> str:
     return value if isinstance(value, str) else dumps(value).decode()
 
 
-def counts_of(usage: object) -> Counts:
-    """The usage of either OpenAI API."""
+def counts_of(usage: object, service_tier: object = None) -> Counts:
+    """The usage of either OpenAI API, and the tier that stands beside it."""
+    tier = tier_of(Api.OPENAI_CHAT, service_tier)
     if not isinstance(usage, dict):
-        return Counts()
+        return Counts(tier=tier)
     prompt = _object(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     completion = _object(usage.get("completion_tokens_details") or usage.get("output_tokens_details"))
+    asked, written = count_in(usage, "prompt_tokens", "input_tokens"), count_in(usage, *_WRITTEN)
+    reasoning = count_in(completion, "reasoning_tokens")
+    if asked and written is not None and reasoning and count_in(usage, "total_tokens") == asked + written + reasoning:
+        written += reasoning  # some count what was thought beside what was said, as nothing but their total tells
+    cached = count_in(prompt, "cached_tokens")
     return Counts(
-        prompt=count_in(usage, "prompt_tokens", "input_tokens"),
-        completion=count_in(usage, "completion_tokens", "output_tokens"),
-        cached=count_in(prompt, "cached_tokens"),
+        prompt=asked,
+        completion=written,
+        cached=count_in(usage, *_CACHED) if cached is None else cached,
         cache_written=count_in(prompt, "cache_write_tokens"),
-        reasoning=count_in(completion, "reasoning_tokens"),
+        reasoning=reasoning,
+        tier=tier,
     )
 
 
@@ -186,7 +217,9 @@ def emit_answer(answer: Answer, frame: Frame) -> Json:
         "model": answer.model,
         "choices": [_written_choice(one, at) for at, one in enumerate((answer, *answer.others))],
     }
-    return body | ({"usage": usage_of(answer.counts)} if answer.counts != Counts() else {})
+    if not answer.counts.is_unknown:
+        body["usage"] = usage_of(answer.counts)
+    return body | ({} if answer.counts.tier is None else {"service_tier": answer.counts.tier})
 
 
 def _written_choice(answer: Answer, index: int) -> Json:

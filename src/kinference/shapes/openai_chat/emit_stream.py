@@ -22,6 +22,7 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.citations import to_chat as to_chat_annotations
+from kinference.shapes.failures import openai_code, openai_type
 from kinference.shapes.ir import Json, Reasoning, Sealed
 from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import to_chat
@@ -41,6 +42,7 @@ class ChatStreamEmitter:
         self._tail = b',"usage":null}\n\n' if frame.wants_usage else b"}\n\n"
         self._counts = Counts()
         self._finish = Finish.STOP
+        self._is_tier_told = False
         self._silent: set[int] = set()  # calls without any arguments yet
 
     def text(self, text: str) -> bytes:
@@ -83,12 +85,13 @@ class ChatStreamEmitter:
             case Finished():
                 self._finish = piece.finish
             case Failed():
-                return self.fail(piece.message, piece.kind)
+                return self.fail(piece.message, openai_type(piece.status), openai_code(piece.status))
         return b""
 
     def finish(self) -> bytes:
         """The reason, the usage where it was asked for, and the mark of the end."""
         rest = b"".join(self._call(call, {"function": {"arguments": "{}"}}) for call in sorted(self._silent))
+        self._tell_tier()
         rest += self._chunk([self._choice({}, reason_of(self._finish))])
         if self._frame.wants_usage:
             usage = dumps({"choices": [], "usage": usage_of(self._counts)})
@@ -110,14 +113,21 @@ class ChatStreamEmitter:
 
     def _start(self, piece: Started) -> bytes:
         self._counts = self._counts.later(piece.counts)
-        head = {
+        head: Json = {
             "id": piece.id or f"chatcmpl-{self._frame.id}",
             "object": "chat.completion.chunk",
             "created": self._frame.created,
             "model": piece.model,
         }
         self._head = dumps(head)[:-1] + b","
+        self._tell_tier()
         return self._delta({"role": "assistant", "content": ""})
+
+    def _tell_tier(self) -> None:
+        """From here on, once it is known."""
+        if self._counts.tier is not None and not self._is_tier_told:
+            self._is_tier_told = True
+            self._head += b'"service_tier":%b,' % dumps(self._counts.tier)
 
     def _call(self, number: int, members: Json) -> bytes:
         return self._delta({"tool_calls": [{"index": number, **members}]})

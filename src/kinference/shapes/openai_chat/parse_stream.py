@@ -21,7 +21,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.failures import failure_of
+from kinference.shapes.failures import failure_in
 from kinference.shapes.ir import Json, Sealed, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.logprobs import of_openai
@@ -30,7 +30,9 @@ from kinference.shapes.openai_chat.answer import (
     call_id,
     counts_of,
     finish_of,
+    gave_up,
     geminis_signature,
+    given_up,
     said_in,
     text_in,
     thought_in,
@@ -107,7 +109,9 @@ class ChatStreamParser:
             chunk = loads(event.data) if event.data else {}
         except BadBody:
             return []
-        return list(self._chunk(chunk)) if isinstance(chunk, dict) and chunk else []
+        if not isinstance(chunk, dict) or not chunk:
+            return []
+        return [failure_in(chunk)] if event.event == "error" else list(self._chunk(chunk))
 
     def close(self) -> list[Piece]:
         """The stream has ended: the reason, where only `[DONE]` told the end."""
@@ -117,21 +121,20 @@ class ChatStreamParser:
         return []
 
     def _chunk(self, chunk: Json) -> Iterator[Piece]:
-        error = chunk.get("error")
-        if error or chunk.get("object") == "error":
-            yield failure_of(error if isinstance(error, dict) else chunk)
+        if chunk.get("error") or chunk.get("object") == "error":
+            yield failure_in(chunk)
             return
         usage = chunk.get("usage")
         if not self._is_started:
             self._is_started = True
             self._answer_id = text_in(chunk, "id")
-            yield Started(self._answer_id, text_in(chunk, "model"), counts_of(usage))
+            yield Started(self._answer_id, text_in(chunk, "model"), counts_of(usage, chunk.get("service_tier")))
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and choice.get("index", 0) == 0:
                 yield from self._choice(choice)
         if isinstance(usage, dict):
-            yield Counted(counts_of(usage))
+            yield Counted(counts_of(usage, chunk.get("service_tier")))
 
     def _choice(self, choice: Json) -> Iterator[Piece]:
         delta = choice.get("delta")
@@ -142,7 +145,9 @@ class ChatStreamParser:
         if isinstance(delta, dict):
             yield from self._delta(delta, choice.get("logprobs"))
         reason = choice.get("finish_reason")
-        if isinstance(reason, str) and reason:
+        if gave_up(reason):
+            yield given_up(choice)
+        elif isinstance(reason, str) and reason:
             self._is_finished = self.is_complete = True
             yield from self._calls.rest()
             yield Finished(finish_of(reason, calls=self._calls.count > 0))
@@ -178,6 +183,10 @@ def _calls_in(delta: Json) -> Iterator[Json]:
 
 WAITING_MAX: Final = 64 * 1024
 """Characters of a call that has not begun: no name is so long, and none comes behind so much."""
+
+
+CALLS_MAX: Final = 1024
+"""Calls of one answer: no model makes as many, and what each of them waits for is kept."""
 
 
 class _Waiting:
@@ -222,6 +231,9 @@ class _Calls:
         number = self._number(call, position, has_name=bool(name))
         if number != self._last:
             yield from self.rest()
+        if number == CALLS_MAX:
+            yield Failed(f"the destination began more than {CALLS_MAX} calls of tools in one answer")
+            return
         if number == len(self._ids):
             self._ids.append(text_in(call, "id") or call_id(answer_id, number))
             self._waiting[number] = _Waiting(is_free_form="custom" in call)

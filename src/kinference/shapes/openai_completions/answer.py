@@ -28,7 +28,7 @@ def emit_answer(answer: Answer, frame: Frame) -> Json:
     """The body."""
     choices = [_written_choice(one, at) for at, one in enumerate((answer, *answer.others))]
     head = _head(answer.id, answer.model, frame)
-    usage = {"usage": usage_of(answer.counts)} if answer.counts != Counts() else {}
+    usage = {} if answer.counts.is_unknown else {"usage": usage_of(answer.counts)}
     return {**head, "choices": choices, **usage}
 
 
@@ -81,7 +81,7 @@ class CompletionStreamEmitter:
             case Finished():
                 self._finish = piece.finish
             case Failed():
-                return self.fail(piece.message, piece.kind)
+                return self._errors.feed(piece)
         return b""
 
     def finish(self) -> bytes:

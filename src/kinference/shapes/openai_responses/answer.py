@@ -83,7 +83,7 @@ def parse_answer(body: Json) -> Answer:
         text_in(body, "model"),
         blocks,
         finish_of(body, calls=calls),
-        counts=counts_of(body.get("usage")),
+        counts=counts_of(body.get("usage"), body.get("service_tier")),
         citations=tuple(islice(_cited(items), CITATIONS_MAX)),
     )
 
@@ -169,6 +169,7 @@ def emit_answer(answer: Answer, frame: Frame) -> Json:
             "output": output,
             "usage": usage_of(answer.counts),
         }
+        | served_by(answer.counts)
     )
 
 
@@ -183,6 +184,11 @@ def _items(answer: Answer, suffix: str) -> Iterator[Json]:
             yield message_item(f"msg_{suffix}_{at}", [text_part(block.text, block.logprobs, within)])
         elif item := _item(block, f"{suffix}_{at}"):
             yield item
+
+
+def served_by(counts: Counts) -> Json:
+    """The tier that it came by, in place of the one that was asked for."""
+    return {} if counts.tier is None else {"service_tier": counts.tier}
 
 
 def cut(item: Json) -> Json:

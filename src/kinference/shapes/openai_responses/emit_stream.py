@@ -23,7 +23,7 @@ from kinference.shapes.answers import (
 from kinference.shapes.ir import Executed, Json, Reasoning, Sealed, Searched, ServerCall, ServerTools, ToolCall
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import noted
-from kinference.shapes.openai_responses.answer import cut, ended, envelope, response_id_of, usage_of
+from kinference.shapes.openai_responses.answer import cut, ended, envelope, response_id_of, served_by, usage_of
 from kinference.shapes.openai_responses.items import (
     CallItem,
     CodeItem,
@@ -74,6 +74,7 @@ class ResponsesStreamEmitter:
         last = self._close()
         outcome = ended(self._finish)
         whole = self._response | outcome | {"output": self._output, "usage": usage_of(self._counts)}
+        whole |= served_by(self._counts)
         return last + self._event(f"response.{outcome['status']}", {"response": whole})
 
     def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:  # noqa: ARG002 - it knows few codes
@@ -138,6 +139,7 @@ class ResponsesStreamEmitter:
     def _start(self, piece: Started) -> bytes:
         self._counts = self._counts.later(piece.counts)
         self._response = envelope(response_id_of(piece.id, self._frame), piece.model, self._frame)
+        self._response |= served_by(self._counts)
         created = self._event("response.created", {"response": self._response})
         return created + self._event("response.in_progress", {"response": self._response})
 

@@ -127,7 +127,8 @@ class ResponsesStreamParser:
             yield from self._done(_inner(body, "item"), index)
         elif kind == "response.created":
             response = _inner(body, "response")
-            yield Started(text_in(response, "id"), text_in(response, "model"))
+            counts = counts_of(None, response.get("service_tier"))
+            yield Started(text_in(response, "id"), text_in(response, "model"), counts)
         elif kind in ("response.completed", "response.incomplete"):
             yield from self._ended(_inner(body, "response"))
         elif kind == "response.failed":
@@ -215,8 +216,9 @@ class ResponsesStreamParser:
         if not self._heard and not self._calls:  # all of it at once
             for at, item in enumerate(_parts(response, "output")):
                 yield from self._done(item, at)
-        if isinstance(response.get("usage"), dict):
-            yield Counted(counts_of(response["usage"]))
+        counts = counts_of(response.get("usage"), response.get("service_tier"))
+        if counts != _NO_COUNTS:
+            yield Counted(counts)
         yield Finished(finish_of(response, calls=bool(self._calls)))
 
 

@@ -106,3 +106,14 @@ def test_why_the_model_declined_is_told() -> None:
     end = {"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": details}}
     stream = Stream(CHAT, MESSAGES).feed(named(end, {"type": "message_stop"}))
     assert [event["choices"][0]["delta"].get("refusal") for event in stream.events[:3]] == [None, "not that", None]
+
+
+def test_how_much_was_thought_is_told_where_it_is_known() -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 6, "completion_tokens_details": {"reasoning_tokens": 5}}
+    choice = {"message": {"content": "a"}, "finish_reason": "stop"}
+    body = answered({"choices": [choice], "usage": usage}, MESSAGES, CHAT)
+    assert body["usage"]["output_tokens_details"] == {"thinking_tokens": 5}
+    told = {"input_tokens": 9, "output_tokens": 6, "output_tokens_details": {"thinking_tokens": 5}}
+    answer = {"content": [{"type": "text", "text": "a"}], "stop_reason": "end_turn", "usage": told}
+    usage = answered(answer, CHAT, MESSAGES)["usage"]
+    assert usage["completion_tokens_details"] == {"reasoning_tokens": 5}

@@ -1,5 +1,5 @@
 from kinference.shapes.answers import Counts
-from tests.unit.shapes.bedrock_converse.frames import frame
+from tests.unit.shapes.bedrock_converse.frames import error, frame
 from tests.unit.shapes.conversions import CHAT, CONVERSE, MESSAGES, Stream
 
 START = frame("messageStart", {"role": "assistant"})
@@ -73,3 +73,11 @@ def test_what_claude_signed_and_sealed_reaches_a_client_of_its_own_api() -> None
     assert begun[1]["data"] == "d"
     signatures = [event["delta"]["signature"] for event in stream.events if "signature" in event.get("delta", {})]
     assert signatures == ["s1s2"]
+
+
+def test_an_error_of_the_service_that_its_model_does_not_list_is_one() -> None:
+    stream = Stream(MESSAGES, CONVERSE).feed(START, error("InternalFailure", "slow"))
+    assert stream.events[-1]["error"] == {"type": "api_error", "message": "slow"}
+    stream = Stream(MESSAGES, CONVERSE).feed(START, error("Throttling", "slow"))
+    assert stream.events[-1]["error"] == {"type": "rate_limit_error", "message": "slow"}
+    assert stream.translation.is_failed

@@ -36,6 +36,8 @@ def test_b12_a_signed_call_becomes_a_plain_one() -> None:
         ("STOP", Finish.STOP),
         ("MAX_TOKENS", Finish.LENGTH),
         ("SAFETY", Finish.REFUSAL),
+        ("IMAGE_PROHIBITED_CONTENT", Finish.REFUSAL),
+        ("CONTINUATION", Finish.PAUSE),
         ("NEW", Finish.STOP),
         (1, Finish.STOP),
     ],

@@ -1,6 +1,6 @@
 import pytest
 
-from kinference.shapes.answers import Answer, Counts, Finish, Frame
+from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
 from kinference.shapes.ir import Json, Reasoning, Refusal, Sealed, Text, ToolCall
 from kinference.shapes.openai_chat.answer import (
     call_id,
@@ -147,3 +147,20 @@ def test_thoughts_are_read_under_any_of_their_names() -> None:
 def test_a_signature_of_geminis_is_found_wherever_a_gateway_put_it(call: Json) -> None:
     assert geminis_signature(call) == "s"
     assert geminis_signature({**call, **dict.fromkeys(call)}) == ""
+
+
+def test_an_answer_that_its_server_gave_up_on_is_none() -> None:
+    with pytest.raises(NoAnswer, match="gone"):
+        parse_answer({"choices": [{"finish_reason": "error", "error": {"message": "gone"}, "message": {}}]})
+
+
+@pytest.mark.parametrize("place", ["prompt_cache_hit_tokens", "cached_tokens"])
+def test_what_was_cached_is_found_wherever_servers_have_it(place: str) -> None:
+    assert counts_of({"prompt_tokens": 9, "completion_tokens": 1, place: 8}).cached == 8
+
+
+def test_thoughts_that_are_counted_beside_the_rest_are_part_of_the_completion() -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 1, "completion_tokens_details": {"reasoning_tokens": 5}}
+    assert counts_of(usage | {"total_tokens": 15}).completion == 6
+    assert counts_of(usage | {"completion_tokens": 6, "total_tokens": 15}).completion == 6
+    assert counts_of(usage).completion == 1

@@ -86,7 +86,9 @@ def test_thoughts_and_their_seals() -> None:
 def test_an_error_has_no_good_end_after_it() -> None:
     stream = Stream(CHAT, MESSAGES)
     stream.feed(named(START, {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}, STOP)).end()
-    assert stream.events[-1] == {"error": {"message": "busy", "type": "overloaded_error", "param": None, "code": None}}
+    assert stream.events[-1] == {
+        "error": {"message": "busy", "type": "server_error", "param": None, "code": "overloaded"}
+    }
     assert stream.translation.is_failed
 
 

@@ -17,7 +17,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.openai_chat.parse_stream import ChatStreamParser
+from kinference.shapes.openai_chat.parse_stream import CALLS_MAX, ChatStreamParser
 from kinference.shapes.sse import Event
 from tests.unit.shapes.conversions import CHAT, MESSAGES, Stream, chunk, data
 
@@ -213,3 +213,54 @@ def test_arguments_of_any_length_come_with_their_name() -> None:
     long = "a" * 200_000
     pieces = parsed(call(0, "c", "f", long))
     assert [piece.text for piece in pieces if isinstance(piece, ArgumentsPiece)] == [long]
+
+
+@pytest.mark.parametrize("reason", ["error", "abort", "insufficient_system_resource"])
+def test_a_reason_that_the_server_gave_up_for_is_a_failure(reason: str) -> None:
+    pieces = parsed(chunk({"content": "a"}), chunk({}, reason), "[DONE]")
+    assert pieces[1] == Failed(f"the destination gave up within its answer: {reason}")
+
+
+def test_what_a_choice_says_of_its_failure_is_told() -> None:
+    choice = {"delta": {}, "finish_reason": "error", "error": {"code": 502, "message": "gone"}}
+    assert parsed({"choices": [choice]})[0] == Failed("gone", "", 502)
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [("model_length", Finish.LENGTH), ("tool_use", Finish.TOOLS), ("safety", Finish.REFUSAL), ("eos", Finish.STOP)],
+)
+def test_reasons_are_understood_as_others_call_them(reason: str, finish: Finish) -> None:
+    assert parsed(chunk({}, reason)) == [Finished(finish)]
+
+
+def test_an_event_that_is_named_an_error_is_one() -> None:
+    parser = ChatStreamParser()
+    assert parser.feed(Event("error", b'{"detail":"boom"}', b"")) == [Failed("boom")]
+    assert parser.feed(Event("error", b'{"error":"boom","error_type":"overloaded_error"}', b"")) == [
+        Failed("boom", "overloaded_error", 529)
+    ]
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"reasoning_details": [{"type": "reasoning.text", "text": "hm"}]},
+        {"reasoning_details": [{"type": "reasoning.summary", "summary": "hm"}]},
+        {"thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]},
+    ],
+)
+def test_a_thought_is_read_under_every_name(delta: Any) -> None:
+    assert parsed(chunk(delta)) == [ReasoningPiece("hm")]
+
+
+def test_a_stream_begins_no_more_calls_than_anybody_makes() -> None:
+    parser = ChatStreamParser()
+    pieces = [
+        piece
+        for at in range(CALLS_MAX + 1)
+        for piece in parser.feed(Event("", json.dumps(call(at, f"c{at}")).encode(), b""))
+    ]
+    assert isinstance(pieces[-1], Failed)
+    assert not any(isinstance(piece, Failed) for piece in pieces[:-1])
