@@ -101,7 +101,9 @@ def _gemini(body: Any) -> list[str]:
         "toolConfig": google.ToolConfig,
         "generationConfig": google.GenerationConfig,
     }
-    told = [f"body.{name}: unknown" for name in body if name not in kinds]
+    told = [f"body.{name}: unknown" for name in body if name not in kinds and name != "serviceTier"]
+    if (tier := body.get("serviceTier", "flex")) not in [*google.ServiceTier]:
+        told.append(f"body.serviceTier: {tier}")
     for name, kind in kinds.items():
         given = body.get(name, [])
         for one in given if isinstance(given, list) else [given]:

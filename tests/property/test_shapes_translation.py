@@ -132,19 +132,20 @@ def chat(exchanges: Sequence[Sequence[dict[str, Any]]], question: str = "and?") 
     return body_of(messages)
 
 
-def written(body: bytes, client: Api, destination: Api) -> bytes:
-    return emit(plan(body, Way(client, destination, "m")))
+def written(body: bytes, client: Api, destination: Api, model: str = "m") -> bytes:
+    return emit(plan(body, Way(client, destination, model)))
 
 
+@pytest.mark.parametrize("model", ["m", "anthropic.claude-opus-5", "meta.llama3-1-70b-instruct-v1:0"])
 @pytest.mark.parametrize("destination", DESTINATIONS)
 @given(exchanges=turns())
 def test_the_body_of_a_turn_is_the_beginning_of_the_next_ones(
-    destination: Api, exchanges: list[list[dict[str, Any]]]
+    destination: Api, model: str, exchanges: list[list[dict[str, Any]]]
 ) -> None:
     """Up to the brackets that close it: so every provider's prefix cache goes on serving."""
     messages = [message for exchange in exchanges for message in exchange]
     asked = [at for at, message in enumerate(messages) if message["role"] == "user"]
-    bodies = [written(body_of(messages[: at + 1]), Api.OPENAI_CHAT, destination) for at in asked]
+    bodies = [written(body_of(messages[: at + 1]), Api.OPENAI_CHAT, destination, model) for at in asked]
     for body, following in pairwise(bodies):
         assert following.startswith(body.rstrip(b'"]}'))
 

@@ -56,11 +56,13 @@ def _misplaced(block: Block) -> BadBody:
             return Untranslatable("messages: media in a turn of the assistant's cannot go to another API")
 
 
-def alternating(turns: Iterable[Turn]) -> tuple[Turn, ...]:
-    """The turns merged by speaker, without empty ones, and with every call answered. Raises BadBody."""
+def alternating(turns: Iterable[Turn], *, takes_system: bool = False) -> tuple[Turn, ...]:
+    """The turns merged by speaker, without empty ones, and with every call answered. `takes_system`: what the operator
+    says may be a turn of its own, right after one of the user's. Raises BadBody.
+    """
     merged = tuple(turns)
     if not _are_in_order(merged):
-        merged = tuple(_answered(_merged(merged)))
+        merged = tuple(_answered(_merged(_placed(merged) if takes_system else _noted(merged))))
     if not merged:
         raise BadBody("messages: no user message; this destination needs one")
     if merged[0].role is ASSISTANT:
@@ -142,13 +144,39 @@ def _in_order(turn: Turn) -> list[str] | None:
     return ids if blocks else None
 
 
+def _placed(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """The turns with what the operator says where alone it may stand for itself: all of it in one turn after the user's
+    and before the assistant's. Where the user says nothing there, it stays where it was.
+    """
+    late: list[Text] = []
+    is_users = False
+    for turn in turns:
+        if turn.role is SYSTEM:
+            late += (block for block in _spoken(turn.blocks) if isinstance(block, Text))
+            if others := tuple(block for block in turn.blocks if not isinstance(block, Text)):
+                yield Turn(USER, others)
+        elif turn.role is USER:
+            is_users = is_users or bool(_spoken(turn.blocks))
+            yield turn
+        elif _spoken(turn.blocks):
+            yield from _of_operator(late, is_apart=is_users)
+            late, is_users = [], False
+            yield turn
+    yield from _of_operator(late, is_apart=is_users)
+
+
+def _of_operator(said: Sequence[Text], *, is_apart: bool) -> Iterator[Turn]:
+    if said:
+        yield Turn(SYSTEM, tuple(said)) if is_apart else Turn(USER, tuple(_notes(said)))
+
+
 def _merged(turns: Iterable[Turn]) -> Iterator[Turn]:
     role, blocks = USER, list[Block]()
     for turn in turns:
-        said = list(_notes(turn.blocks)) if turn.role is SYSTEM else _spoken(turn.blocks)
+        said = _spoken(turn.blocks)
         if not said:
             continue
-        speaker = ASSISTANT if turn.role is ASSISTANT else USER
+        speaker = turn.role
         if speaker is not role:
             if blocks:
                 yield Turn(role, tuple(blocks))
@@ -156,6 +184,11 @@ def _merged(turns: Iterable[Turn]) -> Iterator[Turn]:
         blocks += said
     if blocks:
         yield Turn(role, tuple(blocks))
+
+
+def _noted(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """The turns without any of the operator's."""
+    return (Turn(USER, tuple(_notes(turn.blocks))) if turn.role is SYSTEM else turn for turn in turns)
 
 
 def _notes(blocks: Iterable[Block]) -> Iterator[Block]:

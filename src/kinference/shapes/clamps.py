@@ -9,8 +9,20 @@ from msgspec.structs import replace
 
 from kinference.shapes import claude, media, reasoners
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
-from kinference.shapes.gemini.thinking import refuses_penalties
-from kinference.shapes.ir import Audio, Effort, Reasoning, Request, Thinking, blocks_of, kinds_of
+from kinference.shapes.gemini.thinking import misses, refuses_penalties
+from kinference.shapes.ir import (
+    Audio,
+    Effort,
+    Reasoning,
+    Request,
+    Thinking,
+    ToolCall,
+    ToolChoice,
+    ToolMode,
+    ToolResult,
+    blocks_of,
+    kinds_of,
+)
 from kinference.shapes.json_hints import only_hints
 from kinference.shapes.lost import Lost, Untranslatable
 from kinference.shapes.scan import BadBody
@@ -44,6 +56,7 @@ _DETAILS: Final[Mapping[Api, tuple[str, ...]]] = {
 _TIERS: Final[Mapping[Api, Mapping[str, str]]] = {
     Api.ANTHROPIC_MESSAGES: {"priority": "auto", "fast": "auto", "scale": "auto", "flex": "standard_only"},
     Api.BEDROCK_CONVERSE: {"fast": "priority", "scale": "reserved"},
+    Api.GEMINI: {"fast": "priority", "scale": "priority"},
 }
 """Those of OpenAI's that an API has not, and the nearest that it has."""
 
@@ -278,11 +291,13 @@ def _effort(request: Request, fields: Fields, target: Api) -> tuple[Request, lis
     name = name_of(Concept.THINKING, fields)
     if thinking is not None and target is Api.BEDROCK_CONVERSE and "claude" not in request.model:
         return replace(request, thinking=None), [Lost("dropped", name)]  # each maker has fields of its own for it
+    if thinking is not None and target not in OPENAI_APIS:
+        return _others_effort(request, thinking, name, target)
     if target is Api.OPENAI_CHAT and request.tools and reasoners.has_to_stop(request.model, thinking):
         asked = "" if thinking is None else f"{thinking.effort.word}->"
         lost = Lost("clamped", name, f"{asked}{Effort.NONE.word}")
         return replace(request, thinking=Thinking(Effort.NONE)), [lost]
-    if thinking is None or target not in OPENAI_APIS:
+    if thinking is None:
         return request, []
     effort = reasoners.nearest_effort(request.model, thinking.effort)
     if effort is None:
@@ -292,6 +307,39 @@ def _effort(request: Request, fields: Fields, target: Api) -> tuple[Request, lis
         return request, []
     lost = Lost("clamped", name, f"{thinking.effort.word}->{effort.word}")
     return replace(request, thinking=replace(thinking, effort=effort)), [lost]
+
+
+def _others_effort(request: Request, thinking: Thinking, name: str, target: Api) -> tuple[Request, list[Lost]]:
+    if target in CLAUDE_APIS and thinking.effort is Effort.NONE and claude.thinks_always(request.model):
+        return replace(request, thinking=None), [Lost("dropped", name)]
+    missed = misses(request.model, thinking) if target is Api.GEMINI else claude.misses(request, thinking)
+    return request, [Lost("clamped", name, missed)] if missed else []
+
+
+def _forced(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """Claude's newest models decide themselves whether to call a tool."""
+    choice = request.tool_choice
+    if choice is None or target not in CLAUDE_APIS or not claude.refuses_forced_tools(request.model):
+        return request, []
+    names = choice.names if choice.offered else ()
+    asked = "tool" if choice.names and not names else "any"
+    lost = Lost("clamped", name_of(Concept.FORCED_TOOLS, fields), f"{asked}->auto")
+    return replace(request, tool_choice=ToolChoice(ToolMode.AUTO, names, is_list=bool(names))), [lost]
+
+
+def _no_tools(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """Converse can be told in words alone, where there were calls; else it is told of no tools."""
+    has_calls = not kinds_of(request.turns).isdisjoint((ToolCall, ToolResult))
+    if target is not Api.BEDROCK_CONVERSE or not has_calls:
+        return request, []
+    return request, [Lost("clamped", name_of(Concept.NO_TOOLS, fields), "hint")]
+
+
+def _parallel(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """On Bedrock, Claude alone has a way to say it."""
+    if target is not Api.BEDROCK_CONVERSE or "claude" in request.model:
+        return request, []
+    return request, [Lost("dropped", name_of(Concept.PARALLEL_TOOLS, fields))]
 
 
 def _model(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
@@ -322,6 +370,9 @@ _RULES: Final[tuple[tuple[Concept | None, _Rule], ...]] = (
     (Concept.FREE_FORM_TOOLS, _grammar),
     (Concept.VERBOSITY, _verbosity),
     (Concept.AUDIO, _audio),
+    (Concept.FORCED_TOOLS, _forced),
+    (Concept.NO_TOOLS, _no_tools),
+    (Concept.PARALLEL_TOOLS, _parallel),
     (None, _extended),
     (Concept.OLD_REASONING, _thoughts),
     (None, _search),

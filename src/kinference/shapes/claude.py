@@ -7,7 +7,18 @@ from typing import Final
 from msgspec.structs import replace
 
 from kinference.shapes.concepts import Concept
-from kinference.shapes.ir import Effort, Reasoning, Request, Sampling, Sealed, ToolCall, ToolMode, ToolResult
+from kinference.shapes.ir import (
+    ASSISTANT,
+    Effort,
+    Reasoning,
+    Request,
+    Sampling,
+    Sealed,
+    Thinking,
+    ToolCall,
+    ToolMode,
+    ToolResult,
+)
 from kinference.vocabulary import Api
 
 BUDGET_MIN: Final = 1024
@@ -25,6 +36,10 @@ _ADAPTIVE_SINCE: Final = (4, 6)
 _SCHEMAS_SINCE: Final = (4, 1)
 _XHIGH_SINCE: Final = (4, 7)
 _UNSAMPLED_SINCE: Final = (4, 7)
+_LATE_SYSTEM_SINCE: Final = (4, 8)
+_UNFORCED_SINCE: Final = {"opus": (5, 5), "sonnet": (5, 5), "fable": (5, 1), "mythos": (5, 1)}
+"""These refuse to be made to call a tool."""
+_THINKING_ALWAYS: Final = ("fable", "mythos")
 _VERSION: Final = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
@@ -67,6 +82,37 @@ def holds_to_schemas(model: str) -> bool:
 def begins_answers(model: str) -> bool:
     """Whether a request may hold the beginning of its answer."""
     return generation(model) < _ADAPTIVE_SINCE or _VERSION.search(model) is None
+
+
+def takes_late_system(model: str) -> bool:
+    """Whether the operator may speak within the conversation; a name that tells no generation may be anyone's."""
+    return generation(model) >= _LATE_SYSTEM_SINCE and _VERSION.search(model) is not None
+
+
+def refuses_forced_tools(model: str) -> bool:
+    """Whether it is an error to demand a call."""
+    since = next((since for family, since in _UNFORCED_SINCE.items() if f"claude-{family}" in model), None)
+    return since is not None and _VERSION.search(model) is not None and generation(model) >= since
+
+
+def thinks_always(model: str) -> bool:
+    """Whether it is an error to tell it not to think."""
+    return any(f"claude-{family}" in model for family in _THINKING_ALWAYS)
+
+
+def misses(request: Request, thinking: Thinking) -> str:
+    """How much less a model thinks than it was asked to; "" where it does as it was asked, or near enough."""
+    if "claude" not in request.model or thinking.effort is Effort.NONE:
+        return ""
+    if is_adaptive(request.model):
+        word = effort_of(request)
+        return (
+            ""
+            if word == thinking.effort.word or thinking.effort is Effort.MINIMAL
+            else f"{thinking.effort.word}->{word}"
+        )
+    asked, given = thinking.budget or thinking.effort.budget, budget(request)
+    return f"{asked}->{given}" if given < asked else ""
 
 
 def effort_of(request: Request) -> str:
@@ -116,10 +162,13 @@ def _may_think(request: Request) -> bool:
 
 def _has_lost_its_thoughts(request: Request) -> bool:
     """A call that is being answered must come with the thoughts that led to it, as their issuer signed them."""
-    if not request.turns or not any(isinstance(block, ToolResult) for block in request.turns[-1].blocks):
-        return False
+    is_answered = False
     for turn in reversed(request.turns):
-        if any(isinstance(block, ToolCall) for block in turn.blocks):
+        if turn.role is not ASSISTANT:
+            is_answered = is_answered or any(isinstance(block, ToolResult) for block in turn.blocks)
+        elif not is_answered:
+            return False
+        elif any(isinstance(block, ToolCall) for block in turn.blocks):
             return not any(
                 isinstance(block, Reasoning | Sealed) and block.issuer is Api.ANTHROPIC_MESSAGES
                 for block in turn.blocks

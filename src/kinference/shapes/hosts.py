@@ -5,6 +5,8 @@ from typing import Final
 
 import msgspec
 
+from kinference.shapes.ir import Block, File, Image, Request, ToolResult, blocks_of
+from kinference.shapes.lost import Untranslatable
 from kinference.shapes.patch import replace_member, without_member
 from kinference.vocabulary import Api
 
@@ -36,6 +38,20 @@ def region_of(host: str) -> str:
     """The region that a host of Amazon Bedrock's belongs to; "" where the name tells none."""
     found = _BEDROCK.match(host)
     return found[1] if found else ""
+
+
+def check_vertex(request: Request) -> None:
+    """Raises Untranslatable where Claude on Vertex AI cannot be told what the same model at home can."""
+    if request.mcp:
+        raise Untranslatable("mcp_servers: Vertex AI has no calls of them")
+    if any(_is_elsewhere(block) for block in blocks_of(request.turns)):
+        raise Untranslatable("messages: this destination needs inline image and file data, not a URL")
+
+
+def _is_elsewhere(block: Block) -> bool:
+    if isinstance(block, ToolResult):
+        return any(map(_is_elsewhere, block.content))
+    return isinstance(block, Image | File) and bool(block.source.url)
 
 
 def hosted(body: bytes, destination: Api) -> bytes:

@@ -22,11 +22,12 @@ from kinference.shapes.call_ids import distinct
 from kinference.shapes.clamps import OPENAI_ID_MAX
 from kinference.shapes.concepts import Concept, Treatment, as_named, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
+from kinference.shapes.hosts import check_vertex
 from kinference.shapes.ir import Request
 from kinference.shapes.json_hints import hinted, only_hints
 from kinference.shapes.json_text import dumps, loads, loads_mended, object_of
 from kinference.shapes.loss import fit
-from kinference.shapes.lost import Lost, Untranslatable, header
+from kinference.shapes.lost import Lost, header
 from kinference.shapes.paths import EMBED_PATHS
 from kinference.shapes.reasoners import is_openais
 from kinference.shapes.tooling import NAME_MAX, Tooling, fit_tools
@@ -154,8 +155,8 @@ def plan(body: bytes, way: Way) -> Plan:
     is_extended = way.extends_chat and shape is Api.OPENAI_CHAT
     request = replace(request, model=way.model, is_streaming=streams)
     request = replace(request, is_plain_chat=is_plain, is_extended_chat=is_extended)
-    if request.mcp and way.destination is Api.VERTEX_ANTHROPIC:
-        raise Untranslatable("mcp_servers: Vertex AI has no calls of them")
+    if way.destination is Api.VERTEX_ANTHROPIC:
+        check_vertex(request)
     request, losses = fit(request, as_named(client.fields, fields), shape, way.loss)
     if is_mended:
         losses = (*losses, Lost("replaced", "lone surrogates"))

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 import pytest
 
 from kinference.shapes.alternate import alternating, answered, orphans
-from kinference.shapes.ir import Block, Reasoning, Refusal, Role, Text, ToolCall, ToolResult, Turn
+from kinference.shapes.ir import Block, Image, Media, Reasoning, Refusal, Role, Text, ToolCall, ToolResult, Turn
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
 from tests.unit.shapes.conversions import CHAT, CONVERSE, GEMINI, MESSAGES, RESPONSES, planned, sent
@@ -157,3 +157,32 @@ def test_system_text_of_nothing_but_white_space_is_none() -> None:
     messages = [{"role": "system", "content": " "}, {"role": "user", "content": "hi"}]
     for destination in (MESSAGES, CONVERSE):
         assert "system" not in sent({"model": "m", "messages": messages}, CHAT, destination)
+
+
+S, NOTE = Turn(Role.SYSTEM, (Text("s"),)), Text("<operator-note>\ns\n</operator-note>")
+A, B = user(Text("a")), assistant(Text("b"))
+R = user(RESULT)
+
+
+@pytest.mark.parametrize(
+    ("turns", "placed"),
+    [
+        ((A, B, S, A), (A, B, A, S)),
+        ((A, S, A, B), (user(Text("a"), Text("a")), S, B)),
+        ((A, S, S), (A, Turn(Role.SYSTEM, (Text("s"), Text("s"))))),
+        ((A, assistant(CALL), S, R), (A, assistant(CALL), R, S)),
+        ((A, B, S), (A, B, user(NOTE))),
+        ((A, B, S, B, A), (A, B, user(NOTE), B, A)),
+        ((A, assistant(CALL), S), (A, assistant(CALL), user(MISSING, NOTE))),
+        ((A, S, assistant(Text(" ")), A), (user(Text("a"), Text("a")), S)),
+        (
+            (A, Turn(Role.SYSTEM, (Text("s"), Image(Media("image/png", "aa"))))),
+            (user(Text("a"), Image(Media("image/png", "aa"))), S),
+        ),
+    ],
+)
+def test_operators_words_are_a_turn_of_their_own_where_they_may_be(
+    turns: tuple[Turn, ...], placed: tuple[Turn, ...]
+) -> None:
+    """Right after the user's, last or before the assistant's, and never two in a row."""
+    assert alternating(turns, takes_system=True) == placed

@@ -14,6 +14,7 @@ from tests.unit.shapes.conversions import (
     HI,
     MESSAGES,
     RESPONSES,
+    TOOL,
     chat_to_messages,
     messages_to_chat,
     planned,
@@ -246,3 +247,27 @@ def test_what_changes_nothing_is_no_loss_and_not_said_where_it_is_refused(destin
     assert warnings(body, CHAT, destination, "claude-sonnet-4-5") == ""
     assert "-1" not in json.dumps(sent(body, CHAT, destination))
     assert "min_p" in warnings({**body, "min_p": 0.1}, CHAT, destination)
+
+
+@pytest.mark.parametrize("destination", [MESSAGES, CONVERSE])
+def test_who_cannot_be_made_to_call_is_left_to_choose_and_that_is_told(destination: Api) -> None:
+    forced = {"type": "function", "function": {"name": "f"}}
+    some = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [forced]}}
+    other = {"type": "function", "function": {"name": "g"}}
+    model = "anthropic.claude-opus-5-5"
+    for choice, told in (("required", "any"), (forced, "tool"), (some, "any")):
+        body = CHAT_BODY | {"tools": [TOOL, other], "tool_choice": choice}
+        made = sent(body, CHAT, destination, model)
+        tools = made["tools"] if destination is MESSAGES else made["toolConfig"]["tools"]
+        auto: Any = {"type": "auto"} if destination is MESSAGES else {"auto": {}}
+        assert (made.get("tool_choice") or made["toolConfig"]["toolChoice"]) == auto
+        assert len(tools) == (1 if choice is some else 2)
+        lost = "tool_choice.allowed_tools" if choice is some else "tool_choice"
+        assert warnings(body, CHAT, destination, model).startswith(f"clamped=tool_choice:{told}->auto"), lost
+
+
+def test_who_always_thinks_is_not_told_to_stop_and_that_is_told() -> None:
+    body = CHAT_BODY | {"reasoning_effort": "none"}
+    assert "thinking" not in sent(body, CHAT, MESSAGES, "claude-fable-5")
+    assert warnings(body, CHAT, MESSAGES, "claude-fable-5") == "dropped=reasoning_effort"
+    assert sent(body, CHAT, MESSAGES, "claude-opus-5")["thinking"] == {"type": "disabled"}

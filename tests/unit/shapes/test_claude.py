@@ -1,6 +1,15 @@
 import pytest
 
-from kinference.shapes.claude import budget, constrain, effort_of, generation, is_adaptive, output_cap
+from kinference.shapes.claude import (
+    budget,
+    constrain,
+    effort_of,
+    generation,
+    is_adaptive,
+    misses,
+    output_cap,
+    refuses_forced_tools,
+)
 from kinference.shapes.concepts import Concept
 from kinference.shapes.ir import (
     Effort,
@@ -129,3 +138,42 @@ def test_efforts_by_claudes_own_words() -> None:
 def test_models_from_before_thinking_are_not_asked_to() -> None:
     request, told = constrain(Request(model="claude-3-5-haiku-20241022", max_tokens=9000, thinking=THINKS))
     assert (request.thinking, told) == (None, (Concept.THINKING,))
+
+
+@pytest.mark.parametrize(
+    ("model", "is_refused"),
+    [
+        ("claude-opus-5-5", True),
+        ("claude-sonnet-5-5-20261001", True),
+        ("anthropic.claude-fable-5-1-v1:0", True),
+        ("claude-mythos-5", False),
+        ("claude-opus-5", False),
+        ("claude-haiku-5-5", False),
+        ("tiny", False),
+    ],
+)
+def test_the_newest_models_are_not_made_to_call(model: str, is_refused: bool) -> None:
+    assert refuses_forced_tools(model) == is_refused
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "told"),
+    [
+        ("claude-opus-4-6", Thinking(Effort.XHIGH), "xhigh->high"),
+        ("claude-opus-4-7", Thinking(Effort.XHIGH), ""),
+        ("claude-opus-4-7", Thinking(Effort.MINIMAL), ""),
+        ("claude-sonnet-4-5", Thinking(Effort.MAX, 9000), "9000->4999"),
+        ("claude-sonnet-4-5", Thinking(Effort.LOW), ""),
+        ("claude-sonnet-4-5", Thinking(Effort.NONE), ""),
+    ],
+)
+def test_what_a_model_thinks_less_is_told(model: str, thinking: Thinking, told: str) -> None:
+    assert misses(Request(model=model, thinking=thinking, max_tokens=5000), thinking) == told
+
+
+def test_a_call_whose_result_others_words_follow_is_being_answered_still() -> None:
+    call = Turn(Role.ASSISTANT, (ToolCall("c", "f", "{}"),))
+    turns = (Turn(Role.USER, (Text("x"),)), call, Turn(Role.USER, (ToolResult("c"),)), Turn(Role.SYSTEM, (Text("s"),)))
+    assert constrain(Request(model=NEW, thinking=THINKS, turns=turns))[0].thinking is None
+    done = (*turns, Turn(Role.ASSISTANT, (Text("a"),)), Turn(Role.USER, (Text("y"),)))
+    assert constrain(Request(model=NEW, thinking=THINKS, turns=done))[0].thinking is not None

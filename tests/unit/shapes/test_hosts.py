@@ -3,6 +3,7 @@ import json
 import pytest
 
 from kinference.shapes.hosts import hosted, region_of
+from kinference.shapes.lost import Untranslatable
 from kinference.shapes.translate import Way, emit, plan
 from kinference.vocabulary import Api
 
@@ -50,3 +51,22 @@ def test_vertex_embeds_by_another_api_than_geminis_own(members: dict[str, int], 
     }
     talk = b'{"contents":[]}'
     assert hosted(talk, Api.VERTEX_GEMINI) is talk
+
+
+@pytest.mark.parametrize("kind", ["image", "document"])
+def test_claude_on_vertex_fetches_nothing(kind: str) -> None:
+    part = {"type": "input_image", "image_url": "https://x.example/a.png"}
+    if kind == "document":
+        part = {"type": "input_file", "file_url": "https://x.example/a.pdf"}
+    said = {"role": "user", "content": [part]}
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    within = [
+        {"role": "user", "content": "x"},
+        call,
+        {"type": "function_call_output", "call_id": "c", "output": [part]},
+    ]
+    for items in ([said], within):
+        body = json.dumps({"model": "m", "input": items}).encode()
+        with pytest.raises(Untranslatable, match="inline image"):
+            plan(body, Way(Api.OPENAI_RESPONSES, Api.VERTEX_ANTHROPIC, "claude-opus-5"))
+        plan(body, Way(Api.OPENAI_RESPONSES, Api.ANTHROPIC_MESSAGES, "claude-opus-5"))

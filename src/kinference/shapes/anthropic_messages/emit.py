@@ -7,10 +7,12 @@ import msgspec
 
 from kinference.shapes import mcp, mcp_calls
 from kinference.shapes.alternate import alternating
-from kinference.shapes.claude import budget, effort_of, is_adaptive
+from kinference.shapes.claude import budget, effort_of, is_adaptive, takes_late_system
 from kinference.shapes.code_execution import MESSAGES_NAME, MESSAGES_TYPE
 from kinference.shapes.ir import (
     ASSISTANT,
+    SYSTEM,
+    USER,
     Block,
     CacheMark,
     Effort,
@@ -43,12 +45,13 @@ _NO_TOOL: Final[Json] = {"name": "noop", "input_schema": NO_PARAMETERS}
 """Stands in where the history has calls and the request no tools, which is refused otherwise."""
 USER_MAX: Final = 256
 _TTLS: Final = ("5m", "1h")
+_ROLES: Final = {USER: "user", ASSISTANT: "assistant", SYSTEM: "system"}
 _MODES: Final = {ToolMode.AUTO: "auto", ToolMode.NONE: "none", ToolMode.REQUIRED: "any"}
 
 
 def emit_request(request: Request) -> Json:
     """The body."""
-    turns = alternating(request.turns)
+    turns = alternating(request.turns, takes_system=takes_late_system(request.model))
     body: Json = {"model": request.model, "max_tokens": request.max_tokens}
     body |= _numbers(request)
     body |= _tool_settings(request, turns)
@@ -136,7 +139,7 @@ def _thinking(request: Request) -> Json:
 
 
 def _message(turn: Turn) -> Json:
-    blocks, role = turn.blocks, "assistant" if turn.role is ASSISTANT else "user"
+    blocks, role = turn.blocks, _ROLES[turn.role]
     if len(blocks) == 1 and type(text := blocks[0]) is Text and text.cache is None:  # as most are
         return {"role": role, "content": [{"type": "text", "text": text.text}]}
     return {"role": role, "content": [_block(block) for block in blocks]}

@@ -1,7 +1,7 @@
 """A request written as a Converse body. The conversation comes last, so that turn N begins turn N+1."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -11,7 +11,7 @@ from kinference.shapes import media
 from kinference.shapes.alternate import alternating
 from kinference.shapes.anthropic_messages.emit import NO_PARAMETERS
 from kinference.shapes.bedrock_converse.embed import emit_embeddings
-from kinference.shapes.claude import budget, effort_of, is_adaptive
+from kinference.shapes.claude import budget, effort_of, is_adaptive, takes_late_system
 from kinference.shapes.ir import (
     ASSISTANT,
     USER,
@@ -58,13 +58,14 @@ def emit_request(request: Request) -> Json:
     """The body."""
     if request.inputs:
         return emit_embeddings(request)
-    turns, tools, hint = _tooled(alternating(request.turns), request)
+    turns = alternating(request.turns, takes_system=takes_late_system(request.model))
+    turns, tools, hint = _tooled(turns, request)
     body: Json = {}
     if config := _config(request):
         body["inferenceConfig"] = config
     if tools:
         body["toolConfig"] = {"tools": list(_tools(tools))} | _choice(request)
-    body |= _thinking_and_form(request)
+    body |= _thinking_and_form(request, _one_at_a_time(request, tools))
     if request.service_tier:
         body["serviceTier"] = {"type": _TIERS.get(request.service_tier, request.service_tier)}
     said = (text for text in request.system if not text.text.isspace())
@@ -136,20 +137,34 @@ def _choice(request: Request) -> Json:
     if choice is None or choice.mode is ToolMode.NONE:
         return {}
     if choice.mode is ToolMode.AUTO:
-        return {"toolChoice": {"auto": {}}}
+        return {} if request.parallel_tools is False and "claude" in request.model else {"toolChoice": {"auto": {}}}
     return {"toolChoice": {"tool": {"name": choice.names[0]}} if choice.names and not choice.offered else {"any": {}}}
+
+
+def _one_at_a_time(request: Request, tools: Sequence[Tool]) -> Json:
+    """Claude's own words for one call at a time. They are joined to what Converse was told, and refused where both say
+    which calls there may be.
+    """
+    choice = request.tool_choice
+    mode = ToolMode.AUTO if choice is None else choice.mode
+    if request.parallel_tools is not False or not tools or mode is ToolMode.NONE or "claude" not in request.model:
+        return {}
+    kind = {"type": "auto"} if mode is ToolMode.AUTO else {}
+    return {"tool_choice": {**kind, "disable_parallel_tool_use": True}}
 
 
 # --- thinking and form ------------------------------------------------------------------------------
 
 
-def _thinking_and_form(request: Request) -> Json:
-    model_fields: Json = {}
+def _thinking_and_form(request: Request, model_fields: Json) -> Json:
     output: Json = {}
     thinking = request.thinking
     if request.sampling.top_k is not None:
         model_fields["top_k"] = request.sampling.top_k
-    if thinking is not None and thinking.effort is not Effort.NONE:
+    if thinking is not None and thinking.effort is Effort.NONE:
+        if is_adaptive(request.model):
+            model_fields["thinking"] = {"type": "disabled"}
+    elif thinking is not None:
         if is_adaptive(request.model):
             model_fields["thinking"] = {"type": "adaptive"}
             output["effort"] = effort_of(request)

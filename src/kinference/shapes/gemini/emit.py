@@ -8,7 +8,7 @@ import msgspec
 from kinference.shapes import media
 from kinference.shapes.alternate import alternating
 from kinference.shapes.gemini.embed import emit_embeddings
-from kinference.shapes.gemini.thinking import thinking_config
+from kinference.shapes.gemini.thinking import takes_details, thinking_config
 from kinference.shapes.ir import (
     ASSISTANT,
     Audio,
@@ -33,6 +33,12 @@ from kinference.shapes.lost import Untranslatable
 from kinference.shapes.seals import geminis_signatures
 
 _MODES: Final = {ToolMode.AUTO: "AUTO", ToolMode.NONE: "NONE", ToolMode.REQUIRED: "ANY"}
+_TIERS: Final = {"flex": "flex", "priority": "priority", "default": "standard", "standard_only": "standard"}
+_RESOLUTIONS: Final = {
+    "low": "MEDIA_RESOLUTION_LOW",
+    "high": "MEDIA_RESOLUTION_HIGH",
+    "original": "MEDIA_RESOLUTION_ULTRA_HIGH",
+}
 _SAMPLING: Final[Mapping[str, str]] = {
     "temperature": "temperature",
     "top_p": "topP",
@@ -61,7 +67,9 @@ def emit_request(request: Request) -> Json:
         body["tools"] = [*body.get("tools", ()), {"codeExecution": {}}]
     if config := _config(request):
         body["generationConfig"] = config
-    body["contents"] = list(_contents(turns))
+    if request.service_tier in _TIERS:
+        body["serviceTier"] = _TIERS[request.service_tier]
+    body["contents"] = list(_contents(turns, is_detailed=takes_details(request.model)))
     return body
 
 
@@ -105,19 +113,19 @@ def _config(request: Request) -> Json:
 # --- contents ---------------------------------------------------------------------------------------
 
 
-def _contents(turns: tuple[Turn, ...]) -> Iterator[Json]:
+def _contents(turns: tuple[Turn, ...], *, is_detailed: bool) -> Iterator[Json]:
     names: dict[str, str] = {}
     for turn in turns:
         if turn.role is ASSISTANT:
             for block in turn.blocks:
                 if type(block) is ToolCall:
                     names[block.id] = block.name
-            yield {"role": "model", "parts": list(_said(turn.blocks))}
+            yield {"role": "model", "parts": list(_said(turn.blocks, is_detailed=is_detailed))}
         else:
-            yield {"role": "user", "parts": list(_asked(turn.blocks, names))}
+            yield {"role": "user", "parts": list(_asked(turn.blocks, names, is_detailed=is_detailed))}
 
 
-def _said(blocks: Sequence[Block]) -> Iterator[Json]:
+def _said(blocks: Sequence[Block], *, is_detailed: bool) -> Iterator[Json]:
     """The model's parts. Its first call of a turn has to carry a signature, each its own where the client kept it."""
     signatures = geminis_signatures(blocks)
     for block in blocks:
@@ -127,22 +135,23 @@ def _said(blocks: Sequence[Block]) -> Iterator[Json]:
             call, signature = _call(block), next(signatures, None)
             yield {"functionCall": call, "thoughtSignature": signature} if signature else {"functionCall": call}
         elif type(block) is not Sealed:
-            yield _part(block)
+            yield _part(block, is_detailed=is_detailed)
 
 
-def _asked(blocks: Sequence[Block], names: Mapping[str, str]) -> Iterator[Json]:
+def _asked(blocks: Sequence[Block], names: Mapping[str, str], *, is_detailed: bool) -> Iterator[Json]:
     """The user's parts. As many results have to stand together as there were calls, and what they show comes after."""
     shown: list[Block] = []
     for block in blocks:
         if type(block) is ToolResult:
             yield _result(block, names)
             shown += [inner for inner in block.content if type(inner) is not Text]
-    yield from map(_part, shown)
+    for inner in shown:
+        yield _part(inner, is_detailed=is_detailed)
     for block in blocks:
         if type(block) is Text:
             yield {"text": block.text}
         elif type(block) is not ToolResult:
-            yield _part(block)
+            yield _part(block, is_detailed=is_detailed)
 
 
 def _call(call: ToolCall) -> Json:
@@ -158,12 +167,14 @@ def _result(result: ToolResult, names: Mapping[str, str]) -> Json:
     return {"functionResponse": {"name": names.get(result.id, result.id), "response": response}}
 
 
-def _part(block: Block) -> Json:
+def _part(block: Block, *, is_detailed: bool) -> Json:
     match block:
         case Text() | Refusal():
             return {"text": block.text}
         case File(text=text) if text:
             return {"text": f"{block.name}\n{text}" if block.name else text}
+        case Image(detail=detail) if is_detailed and detail in _RESOLUTIONS:
+            return _media(block.source) | {"mediaResolution": {"level": _RESOLUTIONS[detail]}}
         case Image() | Audio() | File():
             return _media(block.source)
         case _:

@@ -38,6 +38,13 @@ from kinference.shapes.scan import BadBody
 from kinference.shapes.seals import from_base64, unsealed
 from kinference.vocabulary import Api
 
+_DETAILS: Final = {
+    "MEDIA_RESOLUTION_LOW": "low",
+    "MEDIA_RESOLUTION_MEDIUM": "auto",
+    "MEDIA_RESOLUTION_HIGH": "high",
+    "MEDIA_RESOLUTION_ULTRA_HIGH": "original",
+}
+_TIERLESS: Final = "unspecified"
 _TOLD: Final = {"output", "result", "error"}
 """Under which clients put all that a function had to say."""
 
@@ -64,11 +71,16 @@ def parse_request(body: Json) -> Request:
         thinking=thinking_of(config.get("thinkingConfig")),
         format=format_of(config),
         wants_usage=True,
-        service_tier=string_of(body.get("serviceTier"), "serviceTier").lower(),
+        service_tier=_tier(body.get("serviceTier")),
         answers=answers_of(config.get("candidateCount"), "generationConfig.candidateCount"),
         logprobs=_logprobs(config),
         extras=unlike,
     )
+
+
+def _tier(value: object) -> str:
+    tier = string_of(value, "serviceTier").lower().removeprefix("service_tier_")
+    return "" if tier == _TIERLESS else tier
 
 
 def _logprobs(config: Json) -> int | None:
@@ -157,9 +169,9 @@ class _Contents:
         if part.get("functionResponse") is not None:
             return self._result(camel(object_of(part["functionResponse"], where)), where)
         if part.get("inlineData") is not None:
-            return _inline(camel(object_of(part["inlineData"], where)), where)
+            return _looked_at(_inline(camel(object_of(part["inlineData"], where)), where), part)
         if part.get("fileData") is not None:
-            return _linked(camel(object_of(part["fileData"], where)), where)
+            return _looked_at(_linked(camel(object_of(part["fileData"], where)), where), part)
         text = part.get("text")
         if text is None and (ran := of_gemini_run(part)) is not None:
             return ran
@@ -227,6 +239,14 @@ def _whole_thoughts(blocks: Sequence[Block]) -> Iterator[Block]:
             yield block
         pieces = []
     yield from pieces
+
+
+def _looked_at(block: Block, part: Json) -> Block:
+    """The block, an image with how closely the model is to look at it."""
+    resolution = part.get("mediaResolution")
+    if not isinstance(block, Image) or not isinstance(resolution, dict):
+        return block
+    return replace(block, detail=_DETAILS.get(str(resolution.get("level")).upper(), ""))
 
 
 def _inline(blob: Json, where: str) -> Block:

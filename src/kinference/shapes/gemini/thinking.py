@@ -12,6 +12,8 @@ _NEWEST: Final = (99, 0)
 _UNPENALISED_SINCE: Final = (3, 5)
 _PRO: Final = "pro"
 _MEDIUM_PRO_SINCE: Final = (3, 1)
+_LOW_FLASH_SINCE: Final = (3, 7)
+"""These think a little at least, as the larger ones always did."""
 _LEVELS: Final[Mapping[Effort, str]] = {
     Effort.NONE: "MINIMAL",
     Effort.MINIMAL: "MINIMAL",
@@ -27,6 +29,7 @@ _BUDGETS: Final = (
     ("flash", 1, 24_576, True),
     ("pro", 128, 32_768, False),
 )
+_BEYOND: Final = (Effort.XHIGH, Effort.MAX)
 
 
 def generation(model: str) -> tuple[int, int]:
@@ -38,6 +41,21 @@ def generation(model: str) -> tuple[int, int]:
 def refuses_penalties(model: str) -> bool:
     """Whether a penalty is an error."""
     return _UNPENALISED_SINCE <= generation(model) < _NEWEST
+
+
+def takes_details(model: str) -> bool:
+    """Whether it can be told how closely to look at each image."""
+    return generation(model) >= _BY_LEVEL_SINCE
+
+
+def misses(model: str, thinking: Thinking) -> str:
+    """What a model does instead of what it was asked for, where that is another thing; "" where it does just that."""
+    if thinking.effort in _BEYOND and generation(model) >= _BY_LEVEL_SINCE:
+        return f"{thinking.effort.word}->{Effort.HIGH.word}"
+    config = thinking_config(model, thinking)
+    if thinking.effort is Effort.NONE and (config.get("thinkingLevel") == "LOW" or config.get("thinkingBudget")):
+        return f"{Effort.NONE.word}->{Effort.LOW.word}"
+    return ""
 
 
 def thinking_config(model: str, thinking: Thinking) -> Json:
@@ -54,7 +72,7 @@ def _shown(config: Json, thinking: Thinking) -> Json:
 
 def _level(model: str, effort: Effort) -> str:
     level = _LEVELS[effort]
-    if _PRO in model and level == "MINIMAL":
+    if level == "MINIMAL" and (_PRO in model or _LOW_FLASH_SINCE <= generation(model) < _NEWEST):
         return "LOW"
     if _PRO in model and level == "MEDIUM" and generation(model) < _MEDIUM_PRO_SINCE:
         return "HIGH"
@@ -65,5 +83,7 @@ def _budget(model: str, thinking: Thinking) -> int:
     _, least, most, can_stop = next((row for row in _BUDGETS if row[0] in model), ("", 0, 24_576, True))
     if thinking.effort is Effort.NONE:
         return 0 if can_stop else least
+    if thinking.effort is Effort.MINIMAL and thinking.budget is None:
+        return least
     wanted = thinking.effort.budget if thinking.budget is None else thinking.budget
     return max(least, min(wanted, most))

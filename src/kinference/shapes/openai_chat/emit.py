@@ -152,14 +152,28 @@ def schema_members(form: Format) -> Json:
 def _messages(request: Request) -> Iterator[Json]:
     if request.system:
         yield {"role": "system", "content": _parts(request.system)}
+    shown: list[Block] = []
     for turn in request.turns:
+        if shown and not _is_of_results(turn):
+            yield {"role": "user", "content": _parts(shown)}
+            shown = []
         if turn.role is ASSISTANT:
             signatures = geminis_signatures(turn.blocks) if is_gemini(request.model) else iter(())
             yield from _assistant(turn, signatures)
         elif turn.role is SYSTEM:
             yield {"role": "system", "content": _parts(turn.blocks)}
+        elif _is_of_results(turn):
+            yield from _results(turn.blocks)
+            shown += _shown(turn.blocks)
         else:
             yield from _user(turn)
+    if shown:
+        yield {"role": "user", "content": _parts(shown)}
+
+
+def _is_of_results(turn: Turn) -> bool:
+    """Whether results are all there is: others of the same calls may be in the next turn, with nothing between them."""
+    return all(type(block) is ToolResult for block in turn.blocks)
 
 
 def _assistant(turn: Turn, signatures: Iterator[str]) -> Iterator[Json]:
@@ -185,14 +199,22 @@ def _assistant(turn: Turn, signatures: Iterator[str]) -> Iterator[Json]:
 
 def _user(turn: Turn) -> Iterator[Json]:
     """Results first, each a message of its own; what a result shows beside text follows them as the user's."""
-    shown: list[Block] = []
-    for block in turn.blocks:
-        if type(block) is ToolResult:
-            yield {"role": "tool", "tool_call_id": block.id, "content": result_text(block)}
-            shown += [inner for inner in block.content if type(inner) is not Text]
-    rest = [*shown, *[block for block in turn.blocks if type(block) is not ToolResult]]
+    yield from _results(turn.blocks)
+    rest = [*_shown(turn.blocks), *[block for block in turn.blocks if type(block) is not ToolResult]]
     if rest:
         yield {"role": "user", "content": _parts(rest)} | ({"name": turn.name} if turn.name else {})
+
+
+def _results(blocks: Iterable[Block]) -> Iterator[Json]:
+    for block in blocks:
+        if type(block) is ToolResult:
+            yield {"role": "tool", "tool_call_id": block.id, "content": result_text(block)}
+
+
+def _shown(blocks: Iterable[Block]) -> list[Block]:
+    """What results have beside text."""
+    results = [block for block in blocks if type(block) is ToolResult]
+    return [inner for result in results for inner in result.content if type(inner) is not Text]
 
 
 def result_text(result: ToolResult) -> str:

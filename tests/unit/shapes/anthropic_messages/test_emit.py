@@ -20,7 +20,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.json_text import dumps
 from kinference.shapes.lost import Untranslatable
-from tests.unit.shapes.conversions import HI, TOOL, chat_to_messages
+from tests.unit.shapes.conversions import CHAT, HI, MESSAGES, TOOL, chat_to_messages, sent
 
 USER = Turn(Role.USER, (Text("hi"),))
 CALL = Turn(Role.ASSISTANT, (ToolCall("c", "f", '{"a":1}'),))
@@ -153,3 +153,18 @@ def test_documents() -> None:
     ]
     with pytest.raises(Untranslatable, match="PDF"):
         emit_request(Request(turns=(Turn(Role.USER, (File(Media("application/zip", "AAAA")),)),), max_tokens=1))
+
+
+@pytest.mark.parametrize(
+    ("model", "is_apart"),
+    [("claude-opus-4-8", True), ("claude-sonnet-5", True), ("claude-opus-4-7", False), ("claude-sonnet-4-5", False)],
+)
+def test_operators_words_within_a_conversation_are_the_operators_where_the_model_knows_that(
+    model: str, is_apart: bool
+) -> None:
+    turns = [*HI, {"role": "assistant", "content": "A"}, {"role": "developer", "content": "S"}, *HI]
+    body = sent({"model": "m", "messages": turns}, CHAT, MESSAGES, model)
+    last = {"role": "system", "content": [{"type": "text", "text": "S"}]}
+    assert (body["messages"][-1] == last) == is_apart
+    assert "system" not in body
+    assert [message["role"] for message in body["messages"]][:3] == ["user", "assistant", "user"]

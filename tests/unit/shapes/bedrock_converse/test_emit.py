@@ -203,3 +203,58 @@ def test_a_documents_name_has_no_two_spaces_in_a_row() -> None:
     document = {"type": "document", "title": "a_b/c  d.pdf", "source": source}
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [document]}]}
     assert sent(body, MESSAGES, CONVERSE)["messages"][0]["content"][0]["document"]["name"] == "a b c d pdf"
+
+
+@pytest.mark.parametrize(
+    ("choice", "kind", "said"),
+    [
+        (None, {"type": "auto"}, None),
+        ("auto", {"type": "auto"}, None),
+        ("required", {}, {"any": {}}),
+        ({"type": "function", "function": {"name": "f"}}, {}, {"tool": {"name": "f"}}),
+    ],
+)
+def test_one_call_at_a_time_is_claudes_own_word_and_the_kind_of_choice_is_said_once(
+    choice: Any, kind: Any, said: Any
+) -> None:
+    body: Any = {"model": "m", "messages": HI, "tools": [TOOL], "parallel_tool_calls": False}
+    body |= {} if choice is None else {"tool_choice": choice}
+    model = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+    made = sent(body, CHAT, CONVERSE, model)
+    assert made["additionalModelRequestFields"] == {"tool_choice": {**kind, "disable_parallel_tool_use": True}}
+    assert made["toolConfig"].get("toolChoice") == said
+    assert warnings(body, CHAT, CONVERSE, model) == ""
+
+
+def test_one_call_at_a_time_is_not_said_without_tools_nor_to_other_makers() -> None:
+    alone = {"model": "m", "messages": HI, "parallel_tool_calls": False}
+    assert "additionalModelRequestFields" not in sent(alone, CHAT, CONVERSE, "anthropic.claude-opus-5")
+    body = alone | {"tools": [TOOL], "tool_choice": "auto"}
+    made = sent(body, CHAT, CONVERSE, "amazon.nova-pro-v1:0")
+    assert "additionalModelRequestFields" not in made
+    assert made["toolConfig"]["toolChoice"] == {"auto": {}}
+    assert warnings(body, CHAT, CONVERSE, "amazon.nova-pro-v1:0") == "dropped=parallel_tool_calls"
+    assert "additionalModelRequestFields" not in sent(
+        body | {"tool_choice": "none"}, CHAT, CONVERSE, "anthropic.claude-opus-5"
+    )
+
+
+def test_no_tools_is_told_where_it_is_said_in_words() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    body: Any = {"model": "m", "messages": HI, "tools": [TOOL], "tool_choice": "none"}
+    assert warnings(body, CHAT, CONVERSE) == ""
+    body["messages"] = [*HI, {"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c"}]
+    assert warnings(body, CHAT, CONVERSE) == "clamped=tool_choice.type:hint"
+
+
+def test_operators_words_within_a_conversation_have_a_role_for_claude() -> None:
+    turns = [*HI, {"role": "system", "content": "S"}]
+    made = sent({"model": "m", "messages": turns}, CHAT, CONVERSE, "us.anthropic.claude-opus-4-8-v1:0")
+    assert made["messages"][-1] == {"role": "system", "content": [{"text": "S"}]}
+
+
+def test_claude_is_told_not_to_think() -> None:
+    body = {"model": "m", "messages": HI, "reasoning_effort": "none"}
+    made = sent(body, CHAT, CONVERSE, "anthropic.claude-opus-5")
+    assert made["additionalModelRequestFields"] == {"thinking": {"type": "disabled"}}
+    assert "additionalModelRequestFields" not in sent(body, CHAT, CONVERSE, "anthropic.claude-sonnet-4-5")

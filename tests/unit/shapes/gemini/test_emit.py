@@ -168,3 +168,31 @@ def test_an_image_by_its_address_has_the_type_that_this_says() -> None:
     parts = [{"type": "image_url", "image_url": {"url": "https://x/a.png"}}]
     body = sent({"model": "m", "messages": [{"role": "user", "content": parts}]}, CHAT, GEMINI)
     assert body["contents"][0]["parts"] == [{"fileData": {"fileUri": "https://x/a.png", "mimeType": "image/png"}}]
+
+
+@pytest.mark.parametrize(
+    ("detail", "level"),
+    [("low", "LOW"), ("high", "HIGH"), ("original", "ULTRA_HIGH"), ("auto", "")],
+)
+def test_newer_models_are_told_how_closely_to_look(detail: str, level: str) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo=", "detail": detail}}
+    body = {"model": "m", "messages": [{"role": "user", "content": [image]}]}
+    part = sent(body, CHAT, GEMINI, "gemini-3-pro")["contents"][0]["parts"][0]
+    assert part.get("mediaResolution") == ({"level": f"MEDIA_RESOLUTION_{level}"} if level else None)
+    assert "mediaResolution" not in sent(body, CHAT, GEMINI, "gemini-2.5-pro")["contents"][0]["parts"][0]
+
+
+@pytest.mark.parametrize(
+    ("tier", "got", "told"),
+    [
+        ("flex", "flex", ""),
+        ("priority", "priority", ""),
+        ("default", "standard", ""),
+        ("auto", None, ""),
+        ("scale", "priority", "clamped=service_tier:scale->priority"),
+    ],
+)
+def test_e16_google_has_tiers_of_its_own(tier: str, got: str | None, told: str) -> None:
+    body = {"model": "m", "messages": HI, "service_tier": tier}
+    assert sent(body, CHAT, GEMINI).get("serviceTier") == got
+    assert warnings(body, CHAT, GEMINI) == told

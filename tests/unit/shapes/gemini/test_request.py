@@ -5,6 +5,7 @@ from kinference.shapes.ir import Audio, File, Image, Media, Reasoning, Request, 
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import CHAT, GEMINI, sent
 
 PNG = "iVBORw0KGgoAAAANSUhEUg=="
 HI = {"role": "user", "parts": [{"text": "hi"}]}
@@ -193,3 +194,18 @@ def test_a_video_goes_nowhere_else(part: object) -> None:
 def test_a_tool_that_only_google_runs_is_asked_for_by_an_empty_object(name: str) -> None:
     with pytest.raises(Untranslatable, match="tools"):
         parse(HI, tools=[{name: {}}])
+
+
+@pytest.mark.parametrize(
+    ("level", "detail"), [("MEDIA_RESOLUTION_LOW", "low"), ("media_resolution_high", "high"), ("", None)]
+)
+def test_how_closely_to_look_at_an_image(level: str, detail: str | None) -> None:
+    part = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "mediaResolution": {"level": level}}
+    made = sent({"contents": [{"parts": [part]}]}, GEMINI, CHAT)["messages"][0]["content"][0]
+    assert made["image_url"].get("detail") == detail
+
+
+def test_a_tier_that_nobody_named_is_none() -> None:
+    body = {"contents": [{"parts": [{"text": "hi"}]}], "serviceTier": "SERVICE_TIER_FLEX"}
+    assert sent(body, GEMINI, CHAT)["service_tier"] == "flex"
+    assert "service_tier" not in sent(body | {"serviceTier": "unspecified"}, GEMINI, CHAT)

@@ -26,7 +26,7 @@ from kinference.shapes.ir import (
 from kinference.shapes.json_text import dumps
 from kinference.shapes.openai_chat.emit import emit_request
 from kinference.shapes.translate import Way, translated
-from tests.unit.shapes.conversions import CHAT, GEMINI, HI, MESSAGES, messages_to_chat, sent
+from tests.unit.shapes.conversions import CHAT, GEMINI, HI, MESSAGES, RESPONSES, messages_to_chat, sent
 
 IMAGE = Image(Media("image/png", "AAAA"))
 
@@ -170,3 +170,20 @@ def test_an_engine_that_extends_chat_samples_as_the_client_asks() -> None:
     assert (json.loads(made)["top_k"], back.warnings) == (40, "")
     made, back = translated(body, Way(GEMINI, CHAT, "m"))
     assert ("top_k" in json.loads(made), back.warnings) == (False, "dropped=generationConfig.topK")
+
+
+def test_what_results_show_comes_after_all_of_them() -> None:
+    """Between the results of one turn's calls nothing may stand."""
+    image = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    items = [
+        {"role": "user", "content": "x"},
+        *({"type": "function_call", "call_id": call, "name": "f", "arguments": "{}"} for call in "ab"),
+        *({"type": "function_call_output", "call_id": call, "output": [image]} for call in "ab"),
+    ]
+    further = {"role": "user", "content": "y"}
+    for after in ([], [further], [{"role": "assistant", "content": "z"}, further]):
+        messages = sent({"model": "m", "input": [*items, *after]}, RESPONSES, CHAT)["messages"]
+        roles = [message["role"] for message in messages]
+        assert roles[:5] == ["user", "assistant", "tool", "tool", "user"]
+        assert [part["type"] for part in messages[4]["content"]] == ["image_url", "image_url"]
+        assert len(messages) == 5 + len(after)
