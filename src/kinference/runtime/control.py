@@ -1,6 +1,5 @@
 """The control plane of one process: who gets what of its parts."""
 
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from kinference.wire.access import Access
 from kinference.wire.guarded_upstream import GuardedUpstream, admits_any, admits_public
 from kinference.wire.http1.upstream import Http1Upstream
 from kinference.wire.rpc import RpcService
+from kinference.wire.trust import Trust
 
 SQLITE = "sqlite:///"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -74,7 +74,7 @@ async def kubernetes_secrets(environ: Mapping[str, str], clock: Clock) -> AsyncI
         yield None
         return
     cluster = Cluster(f"https://{bracketed(host)}:{port}", SERVICE_ACCOUNT / "token")
-    async with Http1Upstream(ssl.create_default_context(cafile=str(authority))) as upstream:
+    async with Http1Upstream(Trust(authority)) as upstream:
         yield KubernetesSecrets(upstream, cluster, clock.now)
 
 

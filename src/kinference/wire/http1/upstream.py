@@ -5,29 +5,35 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable
+from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
 from kinference.errors import NoConnectionLeft, UpstreamUnreachable
+from kinference.ids import Seconds
 from kinference.ports import Headers, Sink, Upstream, UpstreamAnswer, UpstreamRequest
 from kinference.wire.connections import EXHAUSTED
 from kinference.wire.http1.asks import DEFAULT_PORTS, pieces_of
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.http1.link import Link
 from kinference.wire.http1.pool import Pool
+from kinference.wire.names import Names
 from kinference.wire.over import OVER
 from kinference.wire.patience import Patience
+from kinference.wire.trust import Trust
 
 
 class Http1Upstream(Upstream):
     """HTTP connections to destinations. Made inside a running event loop; closed by leaving its context."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, trust: Trust | None = None) -> None:
         self._loop = asyncio.get_running_loop()
+        self._names = Names(self._loop)
         self._deadlines = Deadlines(self._loop)
         self._pool = Pool()
-        self._tls = tls
+        self._trust = trust or Trust()
         self._in_use: set[Link] = set()
 
     async def __aenter__(self) -> Self:
@@ -44,6 +50,7 @@ class Http1Upstream(Upstream):
         for link in tuple(self._in_use):
             link.close()
         self._deadlines.close()
+        self._names.close()
 
     async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
         pieces = pieces_of(request)
@@ -79,7 +86,7 @@ class Http1Upstream(Upstream):
         origin, patience = request.origin, request.timeouts.connect
         try:
             async with Patience(patience):
-                return await self._open(origin)
+                return await self._open(origin, patience)
         except TimeoutError:
             raise UpstreamUnreachable(f"{origin} did not accept a connection in {patience:g} s") from None
         except socket.gaierror:
@@ -91,22 +98,42 @@ class Http1Upstream(Upstream):
         except ValueError:
             raise UpstreamUnreachable(f"{origin} is not a usable address") from None
 
-    async def _open(self, origin: str) -> Link:
+    async def _open(self, origin: str, patience: Seconds) -> Link:
         url = urlsplit(origin)
         if url.scheme == "unix":
             _, link = await self._loop.create_unix_connection(lambda: Link(origin, self._deadlines), url.path)
             return link
         if url.scheme not in DEFAULT_PORTS or not url.hostname:
             raise ValueError(origin)
-        tls = self._tls_context() if url.scheme == "https" else None
-        port = url.port or DEFAULT_PORTS[url.scheme]
-        _, link = await self._loop.create_connection(lambda: Link(origin, self._deadlines), url.hostname, port, ssl=tls)
+        site = _Site(origin, url.hostname, url.port or DEFAULT_PORTS[url.scheme], url.scheme == "https")
+        addresses = await self._names.addresses(site.host)
+        for address in addresses[:-1]:
+            with suppress(OSError):  # that of a time-out is one
+                async with Patience(patience / len(addresses)):  # one that is silent must not take all the time
+                    return await self._open_at(site, address)
+        return await self._open_at(site, addresses[-1])
+
+    async def _open_at(self, site: "_Site", address: str) -> Link:
+        tls = self._trust.context if site.is_tls else None
+        _, link = await self._loop.create_connection(
+            lambda: Link(site.origin, self._deadlines),
+            address,
+            site.port,
+            ssl=tls,
+            server_hostname=site.host if site.is_tls else None,
+        )
+        self._names.reached(site.host, address)
         return link
 
-    def _tls_context(self) -> ssl.SSLContext:
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-        return self._tls
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where a connection is to be made."""
+
+    origin: str
+    host: str
+    port: int
+    is_tls: bool
 
 
 class _Http1Answer(UpstreamAnswer):

@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from kinference.errors import UpstreamUnreachable
 from kinference.ports import UpstreamRequest, UpstreamTimeouts
 from kinference.wire.http1.upstream import Http1Upstream
+from kinference.wire.trust import Trust
+from tests.unit.wire.certificates import self_signed
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
@@ -85,6 +87,37 @@ async def test_what_would_write_another_line_is_not_sent(target: str, field: byt
             await upstream.send(request)
 
 
+async def test_an_address_where_nobody_is_does_not_keep_from_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, loop = Told(), asyncio.get_running_loop()
+    server = await asyncio.start_server(told.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+
+    async def two_addresses(*_asked: object, **_options: object) -> list[tuple[object, ...]]:
+        return [(0, 0, 0, "", ("::1", 0)), (0, 0, 0, "", ("127.0.0.1", 0))]
+
+    async with Http1Upstream() as upstream:
+        monkeypatch.setattr(loop, "getaddrinfo", two_addresses)
+        assert await body_of(upstream, UpstreamRequest("GET", f"http://two.example:{port}", "/", ())) == b"ok"
+    await told.ended.wait()
+    server.close()
+
+
+async def test_an_authority_is_trusted_once_its_file_has_it(tmp_path: Path) -> None:
+    told, (mine, trusting) = Told(), served_and_trusted(tmp_path)
+    file = tmp_path / "localhost.pem"
+    right = file.read_bytes()
+    file.write_bytes(self_signed(tmp_path, "another").certificate.read_bytes())
+    server = await asyncio.start_server(told.serve, "127.0.0.1", 0, ssl=mine)
+    request = UpstreamRequest("GET", f"https://localhost:{server.sockets[0].getsockname()[1]}", "/", ())
+    async with Http1Upstream(trusting) as upstream:
+        with pytest.raises(UpstreamUnreachable, match="its certificate does not verify"):
+            await upstream.send(request)
+        file.write_bytes(right)
+        assert await body_of(upstream, request) == b"ok"
+    await told.ended.wait()
+    server.close()
+
+
 @pytest.mark.parametrize("origin", ["ftp://h:1", "http://", "h:1", "http://h:notaport"])
 async def test_what_is_no_origin_is_unreachable(origin: str) -> None:
     async with Http1Upstream() as upstream:
@@ -92,8 +125,8 @@ async def test_what_is_no_origin_is_unreachable(origin: str) -> None:
             await upstream.send(UpstreamRequest("GET", origin, "/", ()))
 
 
-def contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A server's and a client's that trusts it."""
+def served_and_trusted(folder: Path) -> tuple[ssl.SSLContext, Trust]:
+    """A server's context, and a client's trust in it."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name.from_rfc4514_string("CN=localhost")
     begins = datetime.now(tz=UTC) - timedelta(days=1)
     certificate = (
@@ -106,12 +139,12 @@ def contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     file.write_bytes(private + certificate.public_bytes(Encoding.PEM))
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(file)
-    return server, ssl.create_default_context(cafile=str(file))
+    return server, Trust(file)
 
 
 @pytest.mark.parametrize("trusts", [True, False])
 async def test_an_https_origin_is_verified(trusts: bool, tmp_path: Path) -> None:
-    told, (mine, trusting) = Told(), contexts(tmp_path)
+    told, (mine, trusting) = Told(), served_and_trusted(tmp_path)
     server = await asyncio.start_server(told.serve, "127.0.0.1", 0, ssl=mine)
     port = server.sockets[0].getsockname()[1]
     request = UpstreamRequest("GET", f"https://localhost:{port}", "/", (), timeouts=UpstreamTimeouts(connect=5))
