@@ -7,9 +7,11 @@ together, but for what the others spend between two rounds; the same much is los
 import asyncio
 import logging
 from datetime import UTC, datetime, timedelta
+from itertools import count
+from secrets import token_hex
 
 from kinference.control.errors import StoreFailed
-from kinference.control.store.base import Store
+from kinference.control.store.base import Booking, Store
 from kinference.core.limits import Accounts
 from kinference.ids import Seconds
 from kinference.ports import Clock
@@ -25,6 +27,9 @@ class Spending:
 
     def __init__(self, accounts: Accounts, store: Store, clock: Clock) -> None:
         self.accounts, self._store, self._clock = accounts, store, clock
+        self._booker, self._numbers = token_hex(16), count(1)
+        self._doubtful: Booking | None = None
+        """Whether the store has it is not known."""
         self._has_failed = False
         self.is_wanted = False
         """Whether any tenant has a budget."""
@@ -34,14 +39,21 @@ class Spending:
         if not self.is_wanted:
             return
         month, ends_in = month_of(self._clock.wall())
+        if self._doubtful is not None:  # as it was: the store may have it, and have been cut off before it could say so
+            await self._store_booking(self._doubtful)
         spent = {tenant: round(usd * NANO) for tenant, usd in self.accounts.unbooked().items()}
         if spent:
-            await self._store.spend(month, spent)
-        for tenant, nano_usd in spent.items():
-            self.accounts.booked(tenant, nano_usd / NANO)
+            await self._store_booking(Booking(self._booker, next(self._numbers), month, spent))
         totals = await self._store.spent(month)
         self.accounts.follow({tenant: nano_usd / NANO for tenant, nano_usd in totals.items()})
         self.accounts.month_ends_at = self._clock.now() + ends_in
+
+    async def _store_booking(self, booking: Booking) -> None:
+        self._doubtful = booking
+        await self._store.spend(booking)
+        self._doubtful = None
+        for tenant, nano_usd in booking.nano_usd.items():
+            self.accounts.booked(tenant, nano_usd / NANO)
 
     async def run(self) -> None:
         """Book for ever. While the store fails budgets are held by what is known here."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from kinference.control.errors import Overtaken, Referred, StoreFailed
-from kinference.control.store.base import Kind, Row
+from kinference.control.store.base import Booking, Kind, Row
 from kinference.control.store.postgres import PostgresStore
 from tests.integration.control.postgres import Server, server
 
@@ -96,9 +96,18 @@ async def test_a_server_that_goes_away_is_told_of_and_found_again(running: Serve
     await store.close()
 
 
+async def test_a_tenant_with_a_name_that_no_text_holds_keeps_no_other_from_being_booked(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    one, other = stores
+    await one.spend(Booking("n", 1, "2026-10", {"a\0b": 7, "a": 7}))
+    assert await other.spent("2026-10") == {"a": 7}
+
+
 async def test_what_replicas_spend_at_the_same_time_adds_up(stores: tuple[PostgresStore, PostgresStore]) -> None:
     one, other = stores
     spends = [(store, spent) for store in stores for spent in ({"a": 7, "b": 1}, {"b": 1, "a": 7})] * 10
-    await asyncio.gather(*(store.spend("2026-11", spent) for store, spent in spends))
-    await one.spend("2026-12", {"a": 1})
+    bookings = [(store, Booking(f"b{place}", 1, "2026-11", spent)) for place, (store, spent) in enumerate(spends)]
+    await asyncio.gather(*(store.spend(booking) for store, booking in bookings * 2))
+    await one.spend(Booking("b0", 2, "2026-12", {"a": 1}))
     assert await other.spent("2026-11") == {"a": 280, "b": 40}

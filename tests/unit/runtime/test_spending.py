@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kinference.control.errors import StoreFailed
+from kinference.control.store.base import Booking
 from kinference.control.store.sqlite import SqliteStore
 from kinference.core.limits import Account, Accounts, Limits
 from kinference.core.prices import Price
@@ -135,6 +136,33 @@ async def test_while_the_store_fails_the_budget_holds_and_what_is_owed_is_booked
     await store.close()
 
 
+class Mute(SqliteStore):
+    """A store that takes what it is told, and is cut off before it can say so."""
+
+    is_cut_off = True
+
+    async def spend(self, booking: Booking) -> None:
+        await super().spend(booking)
+        if self.is_cut_off:
+            raise StoreFailed("connection lost")
+
+
+async def test_what_was_stored_without_an_answer_is_not_booked_again(tmp_path: Path) -> None:
+    clock, store, accounts = Calendar("2026-11-30T23:59"), Mute(tmp_path / "control.db"), Accounts()
+    keeper = spending(accounts, store, clock)
+    spend(accounts, 4)
+    for dollars in (0, 1):
+        with pytest.raises(StoreFailed):
+            await keeper.book()
+        spend(accounts, dollars)
+    store.is_cut_off, clock.moment = False, datetime(2026, 12, 1, tzinfo=UTC)
+    await keeper.book()
+    assert accounts.unbooked() == {}
+    assert dict(await store.spent("2026-11")) == {"t": 4_000_000_000}
+    assert dict(await store.spent("2026-12")) == {"t": 1_000_000_000}
+    await store.close()
+
+
 async def test_without_budgets_no_store_is_touched(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "control.db")
     await Spending(Accounts(), store, Calendar("2026-11-30T12:00")).book()
@@ -156,9 +184,9 @@ class Counting(SqliteStore):
 
     writes = 0
 
-    async def spend(self, month: str, nano_usd: Mapping[str, int]) -> None:
+    async def spend(self, booking: Booking) -> None:
         self.writes += 1
-        await super().spend(month, nano_usd)
+        await super().spend(booking)
 
 
 async def test_all_that_was_spent_in_a_round_is_one_write(tmp_path: Path) -> None:

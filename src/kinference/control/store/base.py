@@ -24,6 +24,20 @@ class Row:
     version: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """What tenants have spent in a month, in billionths of a dollar, since the booking before.
+
+    Number and booker tell a booking that is tried again, because nobody knows whether it was stored, from the next.
+    """
+
+    booker: str
+    """Whoever numbers its bookings, from 1 on, and tries none before the one before it is known to be stored."""
+    number: int
+    month: str
+    nano_usd: Mapping[str, int]
+
+
 class Store(Protocol):
     """Rows by kind and name. Every method may raise StoreFailed."""
 
@@ -50,8 +64,10 @@ class Store(Protocol):
         """Whether there was one. Raises Referred when another row cannot do without it."""
         ...
 
-    async def spend(self, month: str, nano_usd: Mapping[str, int]) -> None:
-        """Add to what tenants have spent in a month, all or nothing, whoever else adds to it at the same time."""
+    async def spend(self, booking: Booking) -> None:
+        """Add to what tenants have spent, all or nothing, whoever else adds to it at the same time; once, however often
+        it is called with the same booking.
+        """
         ...
 
     async def spent(self, month: str) -> Mapping[str, int]:

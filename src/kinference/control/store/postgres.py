@@ -8,7 +8,7 @@ import asyncpg
 
 from kinference.control.errors import Overtaken, Referred, StoreFailed
 from kinference.control.store import sql
-from kinference.control.store.base import Kind, Row, Store
+from kinference.control.store.base import Booking, Kind, Row, Store
 from kinference.ids import Seconds
 
 CONNECTIONS_MAX = 4
@@ -59,10 +59,19 @@ class PostgresStore(Store):
         async with self._connection() as connection:
             return await connection.fetchval(sql.DELETE, kind.value, name) is not None
 
-    async def spend(self, month: str, nano_usd: Mapping[str, int]) -> None:
+    async def spend(self, booking: Booking) -> None:
+        """Without tenants that a caller named with a zero byte: no text of the server's holds one, and with it it would
+        refuse all.
+        """
         async with self._connection() as connection:
-            # Atomic, and in one order for all replicas: each locks the rows that it has added to.
-            await connection.executemany(sql.SPEND, [(month, *spent) for spent in sorted(nano_usd.items())])
+            async with connection.transaction():
+                if await connection.fetchval(sql.BOOK, *sql.book(booking)) is None:
+                    return
+                # In one order for all replicas: each locks the rows that it has added to.
+                spent = [(booking.month, *each) for each in sorted(booking.nano_usd.items()) if "\0" not in each[0]]
+                await connection.executemany(sql.SPEND, spent)
+            if booking.number == 1:
+                await connection.execute(sql.FORGET_BOOKERS, sql.month_before(booking.month))
 
     async def spent(self, month: str) -> Mapping[str, int]:
         async with self._connection() as connection:

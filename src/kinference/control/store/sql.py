@@ -6,7 +6,7 @@ A foreign key guards what routes refer to, so that deleting a provider and point
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kinference.control.store.base import Kind, Row
+from kinference.control.store.base import Booking, Kind, Row
 
 TABLE = """
 CREATE TABLE records (
@@ -30,7 +30,15 @@ CREATE TABLE spending (
 )
 """
 
-MIGRATIONS = (TABLE, SPENDING)
+BOOKINGS = """
+CREATE TABLE bookings (
+    booker TEXT PRIMARY KEY,
+    number BIGINT NOT NULL,
+    month TEXT NOT NULL
+)
+"""
+
+MIGRATIONS = (TABLE, SPENDING, BOOKINGS)
 """Each brings the schema from the version of its place to the next. Never change one that was released: add another."""
 
 READ = "SELECT kind, name, version, provider, body FROM records WHERE kind = $1 AND name = $2"
@@ -42,6 +50,13 @@ SPEND = (
     "INSERT INTO spending (month, tenant, nano_usd) VALUES ($1, $2, $3)"
     " ON CONFLICT (month, tenant) DO UPDATE SET nano_usd = spending.nano_usd + excluded.nano_usd"
 )
+BOOK = (
+    "INSERT INTO bookings (booker, number, month) VALUES ($1, $2, $3)"
+    " ON CONFLICT (booker) DO UPDATE SET number = excluded.number, month = excluded.month"
+    " WHERE bookings.number < excluded.number RETURNING number"
+)
+"""Returns nothing for a booking that was stored before."""
+FORGET_BOOKERS = "DELETE FROM bookings WHERE month < $1"
 SPENT = "SELECT tenant, nano_usd FROM spending WHERE month = $1"
 
 _INSERT = "INSERT INTO records (kind, name, refers_to, provider, body, version) VALUES ($1, $2, $3, $4, $5, {version})"
@@ -71,6 +86,17 @@ def write(row: Row, expected: int | None) -> tuple[str, tuple[Any, ...]]:
     if expected == 0:
         return CREATE, values(row)
     return REPLACE, (*values(row), expected)
+
+
+def book(booking: Booking) -> tuple[Any, ...]:
+    """The parameters of BOOK."""
+    return booking.booker, booking.number, booking.month
+
+
+def month_before(month: str) -> str:
+    """Whoever booked last before that one will not try again."""
+    year, place = map(int, month.split("-"))
+    return f"{year - (place == 1):04}-{(place - 2) % 12 + 1:02}"
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from kinference.control.errors import Overtaken, Referred, StoreFailed
 from kinference.control.store import sql
-from kinference.control.store.base import Kind, Row, Store
+from kinference.control.store.base import Booking, Kind, Row, Store
 
 BUSY_SECONDS = 10.0
 """How long to wait for another process that writes to the same file."""
@@ -72,8 +72,8 @@ class SqliteStore(Store):
     async def delete(self, kind: Kind, name: str) -> bool:
         return bool(await self._do(lambda connection: _change(connection, sql.DELETE, kind.value, name)))
 
-    async def spend(self, month: str, nano_usd: Mapping[str, int]) -> None:
-        await self._do(lambda connection: _spend(connection, month, nano_usd))
+    async def spend(self, booking: Booking) -> None:
+        await self._do(lambda connection: _spend(connection, booking))
 
     async def spent(self, month: str) -> Mapping[str, int]:
         return dict(await self._do(lambda connection: _rows(connection, sql.SPENT, month)))
@@ -178,11 +178,15 @@ def _change(connection: sqlite3.Connection, statement: str, *parameters: object)
         return _rows(connection, statement, *parameters)
 
 
-def _spend(connection: sqlite3.Connection, month: str, nano_usd: Mapping[str, int]) -> None:
+def _spend(connection: sqlite3.Connection, booking: Booking) -> None:
     """At once: each change on its own would wait for the disk."""
     with _transaction(connection):
-        for tenant, amount in nano_usd.items():
-            _rows(connection, sql.SPEND, month, tenant, amount)
+        if not _rows(connection, sql.BOOK, *sql.book(booking)):
+            return
+        for tenant, amount in booking.nano_usd.items():
+            _rows(connection, sql.SPEND, booking.month, tenant, amount)
+        if booking.number == 1:
+            _rows(connection, sql.FORGET_BOOKERS, sql.month_before(booking.month))
 
 
 def _load(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:

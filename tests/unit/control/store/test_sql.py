@@ -21,6 +21,11 @@ def test_a_row_refers_to_a_provider_or_to_nothing() -> None:
     assert sql.values(Row(Kind.PROVIDER, "p", b"")) == ("provider", "p", None, None, b"")
 
 
+@pytest.mark.parametrize(("month", "before"), [("2026-01", "2025-12"), ("2026-12", "2026-11"), ("1970-02", "1970-01")])
+def test_the_month_before_may_be_of_the_year_before(month: str, before: str) -> None:
+    assert sql.month_before(month) == before
+
+
 def test_rows_are_put_back_after_what_they_refer_to() -> None:
     provider = Row(Kind.PROVIDER, "p", b"")
     assert sql.in_order([ROUTE, provider]) == [provider, ROUTE]

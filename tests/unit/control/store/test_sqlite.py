@@ -9,7 +9,7 @@ import pytest
 
 from kinference.control.errors import Overtaken, Referred, StoreFailed
 from kinference.control.store import sqlite
-from kinference.control.store.base import Kind, Row
+from kinference.control.store.base import Booking, Kind, Row
 from kinference.control.store.sql import MIGRATIONS
 from kinference.control.store.sqlite import BUSY_SECONDS, SqliteStore
 
@@ -165,13 +165,28 @@ async def test_a_file_of_a_newer_version_is_left_alone(path: Path) -> None:
 
 async def test_what_is_spent_adds_up_by_month_and_tenant(store: SqliteStore) -> None:
     assert dict(await store.spent("2026-11")) == {}
-    await asyncio.gather(*(store.spend("2026-11", spent) for spent in ({"a": 7}, {"a": 7, "": 7}) * 10))
-    await store.spend("2026-12", {"a": 1})
+    spends = enumerate(({"a": 7}, {"a": 7, "": 7}) * 10)
+    await asyncio.gather(*(store.spend(Booking(f"b{place}", 1, "2026-11", spent)) for place, spent in spends))
+    await store.spend(Booking("b0", 2, "2026-12", {"a": 1}))
     assert dict(await store.spent("2026-11")) == {"a": 140, "": 70}
 
 
+async def test_what_is_booked_again_is_spent_once(store: SqliteStore) -> None:
+    for number in (1, 1, 2, 2, 1):
+        await store.spend(Booking("b", number, "2026-11", {"a": 7}))
+    await store.spend(Booking("another", 1, "2026-11", {"a": 7}))
+    assert dict(await store.spent("2026-11")) == {"a": 21}
+
+
+async def test_bookers_of_long_ago_are_forgotten(store: SqliteStore) -> None:
+    for place, month in enumerate(("2025-11", "2025-12", "2026-01")):
+        await store.spend(Booking(f"b{place}", 1, month, {"a": 7}))
+    kept = await store._do(lambda connection: connection.execute("SELECT booker FROM bookings ORDER BY 1").fetchall())
+    assert kept == [("b1",), ("b2",)]
+
+
 async def test_a_restored_backup_does_not_give_spent_money_back(store: SqliteStore) -> None:
-    await store.spend("2026-11", {"a": 7})
+    await store.spend(Booking("b", 1, "2026-11", {"a": 7}))
     await store.load([PROVIDER])
     assert dict(await store.spent("2026-11")) == {"a": 7}
 
@@ -183,7 +198,7 @@ async def test_a_file_of_the_version_before_is_brought_up_to_date(path: Path) ->
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     store = SqliteStore(path)
-    await store.spend("2026-11", {"a": 7})
+    await store.spend(Booking("b", 1, "2026-11", {"a": 7}))
     assert await store.write(PROVIDER) == 1
     await store.close()
 
