@@ -8,6 +8,7 @@ nothing passes until it is paid.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import nsmallest
 
 from kinference.core.prices import Price
 from kinference.ids import Seconds
@@ -228,9 +229,10 @@ class Accounts:
             account.follow(limits, now)
         return account
 
-    def all(self) -> tuple[Account, ...]:
-        """Every account in use, by tenant."""
-        return tuple(account for _, account in sorted(self._accounts.items()))
+    def page(self, after: str | None, count: int) -> tuple[Account, ...]:
+        """So many of the accounts in use, by tenant: the first ones, or those that follow a tenant."""
+        names = self._accounts if after is None else [name for name in self._accounts if name > after]
+        return tuple(self._accounts[name] for name in nsmallest(count, names))
 
     def unbooked(self) -> Mapping[str, float]:
         """What tenants with a budget have spent since the store was last told."""

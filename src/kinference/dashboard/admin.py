@@ -18,9 +18,11 @@ from kinference.wire.exchange import Exchange, respond
 from kinference.wire.strangers import OwnNames, refuse_other_names, refuse_pages
 
 DECISIONS_SHOWN = 50
+TENANTS_SHOWN = 100
 _JSON = b"application/json"
 _TEXT = b"text/plain; charset=utf-8"
 _PROMETHEUS = b"text/plain; version=0.0.4; charset=utf-8"
+_NO_LIMIT = b"limit must be a whole number from 1; for example ?limit=20\n"
 _METRICS = "/metrics"
 _OPEN = ("/healthz", "/readyz")
 """What whoever keeps the process alive asks, and has no token to ask with."""
@@ -39,8 +41,8 @@ class AdminSources:
     """The same of the newest N requests that filters or rules refused."""
     decisions: Callable[[int], Sequence[object]]
     """The newest N decisions, explained, newest first."""
-    tenants: Callable[[], Sequence[object]]
-    """The use of every tenant that has limits."""
+    tenants: Callable[[str | None, int], Sequence[Mapping[str, object]]]
+    """The use of the first N tenants that have limits, by name, or of those that follow one."""
     waiting: Callable[[], Sequence[object]]
     """Who waits for an engine to have room, by pools."""
     unready_reason: Callable[[], str | None]
@@ -135,7 +137,14 @@ class Admin:
         await self._json(exchange, {"waiting": self._sources.waiting()})
 
     async def _tenants(self, exchange: Exchange) -> None:
-        await self._json(exchange, {"tenants": self._sources.tenants()})
+        limit = _limit(exchange.query, TENANTS_SHOWN)
+        if limit is None:
+            await respond(exchange, 400, _NO_LIMIT, _TEXT)
+            return
+        after = _last(exchange.query, "after")
+        shown = self._sources.tenants(after, limit + 1)  # one more, to know of
+        following = shown[limit - 1]["tenant"] if len(shown) > limit else None
+        await self._json(exchange, {"tenants": shown[:limit], "next": following})
 
     async def _decisions(self, exchange: Exchange) -> None:
         await self._newest(exchange, "decisions", self._sources.decisions)
@@ -147,9 +156,9 @@ class Admin:
         await self._newest(exchange, "refusals", self._sources.refusals)
 
     async def _newest(self, exchange: Exchange, name: str, source: Callable[[int], Sequence[object]]) -> None:
-        limit = _limit(exchange.query)
+        limit = _limit(exchange.query, DECISIONS_SHOWN)
         if limit is None:
-            await respond(exchange, 400, b"limit must be a whole number from 1; for example ?limit=20\n", _TEXT)
+            await respond(exchange, 400, _NO_LIMIT, _TEXT)
             return
         await self._json(exchange, {name: source(limit)})
 
@@ -170,15 +179,20 @@ async def _refuse(exchange: Exchange, status: int, code: str, error: Exception, 
     await respond(exchange, status, msgspec.json.encode(answer) + b"\n", _JSON, *extra)
 
 
-def _limit(query: str) -> int | None:
-    """How many decisions a query asks for; None when it asks for nonsense."""
+def _limit(query: str, default: int) -> int | None:
+    """How many of a list a query asks for; None when it asks for nonsense."""
     try:
-        values = asked(query).get("limit")
+        text = _last(query, "limit")
     except InvalidArgument:
         return None
-    if not values:
-        return DECISIONS_SHOWN
-    text = values[-1]
+    if text is None:
+        return default
     if not (text.isascii() and text.isdigit() and len(text) <= 6):  # noqa: PLR2004 - six digits bound the number
         return None
     return int(text) or None
+
+
+def _last(query: str, name: str) -> str | None:
+    """What a query gives for a field, at last; None without it."""
+    values = asked(query, keeps_empty=True).get(name)
+    return values[-1] if values else None

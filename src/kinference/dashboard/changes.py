@@ -68,10 +68,10 @@ async def body(exchange: Exchange, kind: type[Asked]) -> Asked:
         raise InvalidArgument(f"the body is not understood: {error}") from None
 
 
-def asked(query: str) -> Mapping[str, Sequence[str]]:
+def asked(query: str, *, keeps_empty: bool = False) -> Mapping[str, Sequence[str]]:
     """The fields of a query, each with its values. Raises InvalidArgument for more than anything here has."""
     try:
-        return parse_qs(query, max_num_fields=QUERY_FIELDS_MAX)
+        return parse_qs(query, keep_blank_values=keeps_empty, max_num_fields=QUERY_FIELDS_MAX)
     except ValueError:
         raise InvalidArgument(f"the query has more than {QUERY_FIELDS_MAX} fields") from None
 

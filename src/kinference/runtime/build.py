@@ -245,7 +245,7 @@ def build_admin(
             recordings=lambda limit: recording_views(parts.router, limit),
             refusals=lambda limit: refusal_views(parts.router, limit),
             decisions=lambda limit: decision_views(parts.desk, parts.router, limit),
-            tenants=lambda: tenant_views(parts.router, parts.clock.now()),
+            tenants=lambda after, limit: tenant_views(parts.router, parts.clock.now(), after, limit),
             waiting=lambda: waiting_views(parts.desk.admission, parts.clock.now()),
             unready_reason=unready_reason,
             refresh=refresh,

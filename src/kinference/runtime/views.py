@@ -38,9 +38,9 @@ def _decision_view(flow: Flow, explanation: Explanation) -> Mapping[str, object]
     return {"picked_at": picked_at, **flow.fields(), **estimates, "explanation": explanation}
 
 
-def tenant_views(router: Router, now: Seconds) -> Sequence[Mapping[str, object]]:
-    """Every tenant with limits that has been active: what it may use, and what it has used."""
-    return [_tenant_view(account, now) for account in router.accounts.all()]
+def tenant_views(router: Router, now: Seconds, after: str | None, limit: int) -> Sequence[Mapping[str, object]]:
+    """Tenants with limits that have been active, by name: what each may use, and what it has used."""
+    return [_tenant_view(account, now) for account in router.accounts.page(after, limit)]
 
 
 def _tenant_view(account: Account, now: Seconds) -> Mapping[str, object]:

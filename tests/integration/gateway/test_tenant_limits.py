@@ -42,7 +42,7 @@ def anthropic_client(rig: Rig) -> AsyncAnthropic:
 
 
 def account_of(rig: Rig) -> Account:
-    (account,) = rig.router.accounts.all()
+    (account,) = rig.router.accounts.page(None, 1_000)
     return account
 
 

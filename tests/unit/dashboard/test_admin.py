@@ -1,5 +1,6 @@
 from collections.abc import AsyncIterator, Sequence
 from types import MappingProxyType
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -48,6 +49,10 @@ class AskedExchange:
     def abort(self) -> None: ...
 
 
+TENANTS = ("", "acme", "b&after=c")
+"""The first is that of requests without a credential."""
+
+
 class NoControl(ControlApi):
     """Knows nothing; that its paths come here is all that matters."""
 
@@ -66,7 +71,9 @@ def admin(unready: str | None = None, access: Access | None = None, *, is_local:
             recordings=lambda limit: [{"r": n} for n in range(limit)][:10],
             refusals=lambda limit: [MappingProxyType({"f": n}) for n in range(limit)][:10],
             decisions=lambda limit: [{"n": n} for n in range(limit)][:100],
-            tenants=lambda: [{"tenant": "acme"}],
+            tenants=lambda after, limit: [{"tenant": name} for name in TENANTS if after is None or name > after][
+                :limit
+            ],
             waiting=lambda: [{"longest_s": 2.0}],
             unready_reason=lambda: unready,
             refresh=lambda: metrics.count(EXPIRED, "body"),
@@ -198,7 +205,21 @@ async def test_who_waits_is_listed() -> None:
 
 async def test_tenants_are_listed_with_their_use() -> None:
     exchange = await ask("/api/v1/tenants")
-    assert msgspec.json.decode(exchange.sent) == {"tenants": [{"tenant": "acme"}]}
+    assert msgspec.json.decode(exchange.sent) == {"tenants": [{"tenant": name} for name in TENANTS], "next": None}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4])
+async def test_tenants_come_in_pages(limit: int) -> None:
+    shown, query = [], f"limit={limit}"
+    while True:
+        page = msgspec.json.decode((await ask("/api/v1/tenants", query)).sent)
+        assert len(page["tenants"]) <= limit
+        shown += [one["tenant"] for one in page["tenants"]]
+        if page["next"] is None:
+            break
+        query = urlencode({"limit": limit, "after": page["next"]})
+    assert shown == list(TENANTS)
+    assert (await ask("/api/v1/tenants", "limit=x")).status == 400
 
 
 async def test_the_page_is_for_everybody_and_what_it_shows_is_not() -> None:

@@ -90,9 +90,9 @@ def test_a_backend_alone_is_enough() -> None:
 def test_tenants_are_shown_with_what_they_may_use_and_what_they_have() -> None:
     rules = RoutingRules(tenants=(TenantRule(("acme",), limits=Limits(10, None, 3, 5.0)),))
     router = Router(fleet(ready=True), rules, Random(1))
-    assert tenant_views(router, 0.0) == []
+    assert tenant_views(router, 0.0, None, 9) == []
     router.decide(Request("demo", Api.OPENAI_CHAT, (), 400, tenant="acme"), 0.0)
-    (shown,) = msgspec.json.decode(msgspec.json.encode(tenant_views(router, 0.0)))
+    (shown,) = msgspec.json.decode(msgspec.json.encode(tenant_views(router, 0.0, None, 9)))
     assert (shown["tenant"], shown["in_flight"], shown["requests_left"], shown["tokens_left"]) == ("acme", 1, 9, None)
     assert shown["limits"]["usd_per_month"] == 5.0
     assert (shown["spent_usd"], shown["expected_usd"]) == (0.0, 0.0)

@@ -94,6 +94,7 @@ function decisions(rows) {
   ]))];
 }
 
+const QUERIES = { decisions: "?limit=20", tenants: "?limit=100" };
 const SECTIONS = { waiting, endpoints, tenants, decisions };
 
 async function ask(path, options = {}) {
@@ -111,8 +112,9 @@ async function ask(path, options = {}) {
 async function refresh() {
   try {
     for (const [name, show] of Object.entries(SECTIONS)) {
-      const content = await ask(`api/v1/${name}${name === "decisions" ? "?limit=20" : ""}`);
+      const content = await ask(`api/v1/${name}${QUERIES[name] || ""}`);
       byId(name).replaceChildren(...show(content[name]));
+      if (content.next) byId(name).append(make("p", "There are more.", "quiet"));
     }
     byId("state").textContent = `as of ${new Date().toLocaleTimeString()}`;
   } catch (error) {
