@@ -129,8 +129,9 @@ def _cap(request: Request, fields: Fields, target: Api) -> tuple[Request, list[L
 
 
 def _stop(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
-    """None empty, for Anthropic none of white space, and no more than its limit."""
-    kept = tuple(one for one in request.stop if one and (target is not Api.ANTHROPIC_MESSAGES or one.strip()))
+    """None empty, for Claude none of white space, and no more than its limit."""
+    takes_white = target not in CLAUDE_APIS or (target is Api.BEDROCK_CONVERSE and "claude" not in request.model)
+    kept = tuple(one for one in request.stop if one and (takes_white or one.strip()))
     if not request.is_extended_chat:
         kept = kept[: {Api.OPENAI_CHAT: OPENAI_STOPS, Api.GEMINI: GEMINI_STOPS}.get(target, len(kept))]
     if len(kept) == len(request.stop) or treatment(Concept.STOP, target) is Treatment.DROPPED:

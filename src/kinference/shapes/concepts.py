@@ -169,6 +169,10 @@ _COLUMNS: Final[Mapping[Api, Mapping[Concept, Treatment]]] = {
 }
 
 
+_NEAR: Final[Mapping[Concept, Concept]] = {Concept.IMAGE_URL: Concept.IMAGE, Concept.FILE_URL: Concept.FILE}
+"""Told of under another's name where an API has one name for both."""
+
+
 def treatment(concept: Concept, target: Api) -> Treatment:
     """What becomes of a concept at an API, one of TARGETS."""
     return _COLUMNS[target][concept]
@@ -186,4 +190,6 @@ def name_of(concept: Concept, fields: Fields) -> str:
         for name, carried in members.items():
             if carried is concept:
                 return f"{kind}.{name}" if kind else name
-    return concept.value
+    if concept in _NEAR:
+        return name_of(_NEAR[concept], fields)
+    return str(concept.value)

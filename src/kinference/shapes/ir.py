@@ -335,6 +335,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str = ""
     system: tuple[Text, ...] = ()
+    is_system_named: bool = False
+    """Whoever speaks there has a name."""
     turns: tuple[Turn, ...] = ()
     tools: tuple[Tool, ...] = ()
     web_search: WebSearch | None = None

@@ -14,6 +14,7 @@ from kinference.shapes.code_execution import in_words
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
 from kinference.shapes.ir import (
     SYSTEM,
+    USER,
     Audio,
     Block,
     Executed,
@@ -104,7 +105,8 @@ def _dropped(concept: Concept, request: Request, fields: Fields) -> list[Lost]:
     """What is told of it, by where the client asked for it: speakers have names by their roles."""
     if concept is not Concept.NAMES:
         return [Lost("dropped", name_of(concept, fields))]
-    roles = dict.fromkeys(turn.role.value for turn in request.turns if turn.name)
+    leading = (SYSTEM,) if request.is_system_named else ()
+    roles = dict.fromkeys(role.value for role in (*leading, *(turn.role for turn in request.turns if turn.name)))
     return [Lost("dropped", f"{role}.name") for role in roles]
 
 
@@ -137,7 +139,7 @@ def _without_foreign_thoughts(request: Request, target: Api, kinds: set[type[Blo
         return request
     issuers = _issuers(request, target)
     turns = (msgspec.structs.replace(turn, blocks=_thought_out(turn.blocks, issuers)) for turn in request.turns)
-    return msgspec.structs.replace(request, turns=tuple(turn for turn in turns if turn.blocks))
+    return msgspec.structs.replace(request, turns=tuple(turn for turn in turns if turn.blocks or turn.role is USER))
 
 
 def _thought_out(blocks: tuple[Block, ...], issuers: tuple[Api | None, ...]) -> tuple[Block, ...]:
@@ -173,6 +175,8 @@ def uses(request: Request, target: Api) -> Iterator[Concept]:
     yield from _tools(request)
     if any(tool.cache for tool in request.tools) or any(text.cache for text in request.system):
         yield Concept.CACHE_MARKS
+    if request.is_system_named:
+        yield Concept.NAMES
     issuers = _issuers(request, target)
     for turn in request.turns:
         if turn.name:

@@ -1,3 +1,5 @@
+import pytest
+
 from kinference.shapes.concepts import TARGETS, Concept, Treatment, as_named, name_of, treatment
 from kinference.shapes.translate import CLIENTS
 from kinference.vocabulary import Api
@@ -25,3 +27,11 @@ def test_of_several_names_that_counts_which_the_body_has() -> None:
     ):
         assert name_of(concept, as_named(fields, {"model": "m", name: 1, "unknown": 1})) == name
     assert as_named(fields, {}) == fields
+
+
+@pytest.mark.parametrize(
+    ("concept", "name"),
+    [(Concept.FILE_URL, "document.source"), (Concept.IMAGE_URL, "source.url")],
+)
+def test_what_has_no_field_of_its_own_is_named_by_the_nearest(concept: Concept, name: str) -> None:
+    assert name_of(concept, CLIENTS[Api.ANTHROPIC_MESSAGES].fields) == name

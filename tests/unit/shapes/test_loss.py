@@ -6,6 +6,7 @@ from kinference.vocabulary import Api, Loss
 from tests.unit.shapes.conversions import (
     CHAT,
     CONVERSE,
+    GEMINI,
     HI,
     MESSAGES,
     RESPONSES,
@@ -144,3 +145,9 @@ def test_a_speakers_name_is_told_where_it_makes_a_difference() -> None:
     assert warnings(body, CHAT, MESSAGES) == "dropped=user.name"
     body["messages"] = [*body["messages"], {"role": "assistant", "name": "bot", "content": "yes"}, *body["messages"]]
     assert warnings(body, CHAT, MESSAGES) == "dropped=user.name;dropped=assistant.name"
+
+
+def test_the_name_of_whoever_speaks_first_is_told_where_that_of_others_is() -> None:
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "system", "name": "n", "content": "s"}, *HI]}
+    assert warnings(body, CHAT, MESSAGES) == "dropped=system.name"
+    assert warnings(body, CHAT, GEMINI) == ""

@@ -38,6 +38,10 @@ from kinference.shapes.json_text import dumps, object_text
 from kinference.shapes.lost import Untranslatable
 
 NO_CALLS: Final = "Do not call any tool in this turn."
+_APART: Final = re.compile(r"\b(?:meta|mistral)\.")
+"""Makers in whose models' turns calls and results stand alone."""
+_GO_ON: Final = Text("Go on.")
+_SEEN: Final = Text("I have the results.")
 _TTLS: Final = ("5m", "1h")
 _NAME_MAX: Final = 200
 _BAD_NAME: Final = re.compile(r"(?:[^a-zA-Z0-9\-()\[\]])+")
@@ -60,6 +64,8 @@ def emit_request(request: Request) -> Json:
         return emit_embeddings(request)
     turns = alternating(request.turns, takes_system=takes_late_system(request.model))
     turns, tools, hint = _tooled(turns, request)
+    if tools and _APART.search(request.model):
+        turns = tuple(_apart(turns))
     body: Json = {}
     if config := _config(request):
         body["inferenceConfig"] = config
@@ -151,6 +157,19 @@ def _one_at_a_time(request: Request, tools: Sequence[Tool]) -> Json:
         return {}
     kind = {"type": "auto"} if mode is ToolMode.AUTO else {}
     return {"tool_choice": {**kind, "disable_parallel_tool_use": True}}
+
+
+def _apart(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """The turns with calls and results apart from words: some makers' models take no turn that has both."""
+    for turn in turns:
+        words = tuple(block for block in turn.blocks if not isinstance(block, ToolCall | ToolResult))
+        others = tuple(block for block in turn.blocks if isinstance(block, ToolCall | ToolResult))
+        if not words or not others:
+            yield turn
+        elif turn.role is ASSISTANT:
+            yield from (replace(turn, blocks=words), Turn(USER, (_GO_ON,)), replace(turn, blocks=others))
+        else:
+            yield from (replace(turn, blocks=others), Turn(ASSISTANT, (_SEEN,)), replace(turn, blocks=words))
 
 
 # --- thinking and form ------------------------------------------------------------------------------

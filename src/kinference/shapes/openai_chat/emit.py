@@ -173,7 +173,7 @@ def _messages(request: Request) -> Iterator[Json]:
 
 def _is_of_results(turn: Turn) -> bool:
     """Whether results are all there is: others of the same calls may be in the next turn, with nothing between them."""
-    return all(type(block) is ToolResult for block in turn.blocks)
+    return bool(turn.blocks) and all(type(block) is ToolResult for block in turn.blocks)
 
 
 def _assistant(turn: Turn, signatures: Iterator[str]) -> Iterator[Json]:
@@ -201,7 +201,7 @@ def _user(turn: Turn) -> Iterator[Json]:
     """Results first, each a message of its own; what a result shows beside text follows them as the user's."""
     yield from _results(turn.blocks)
     rest = [*_shown(turn.blocks), *[block for block in turn.blocks if type(block) is not ToolResult]]
-    if rest:
+    if rest or not turn.blocks:
         yield {"role": "user", "content": _parts(rest)} | ({"name": turn.name} if turn.name else {})
 
 
@@ -233,6 +233,8 @@ def _signed(signature: str) -> Json:
 
 
 def _parts(blocks: Sequence[Block]) -> str | list[Json]:
+    if not blocks:
+        return ""
     if len(blocks) == 1 and type(blocks[0]) is Text:
         return blocks[0].text
     return [_part(block) for block in blocks]

@@ -11,7 +11,8 @@ _IGNORED, _REFUSED = Treatment.IGNORED, Treatment.REFUSED
 DEFAULTS: Final = MappingProxyType({"modalities": ["text"]})
 """Values that ask for nothing more than leaving the field out."""
 
-_PART_MARKS = {"prompt_cache_breakpoint": Concept.CACHE_MARKS, "cache_control": Concept.CACHE_MARKS}
+_MARK = {"cache_control": Concept.CACHE_MARKS}
+_PART_MARKS = {"prompt_cache_breakpoint": Concept.CACHE_MARKS, **_MARK}
 
 FIELDS: Final[Fields] = {
     "": {
@@ -61,8 +62,8 @@ FIELDS: Final[Fields] = {
         "continue_final_message": _MAPPED,
         "add_generation_prompt": _IGNORED,
     },
-    "system": {"role": _KEPT, "content": _KEPT, "name": Concept.NAMES},
-    "user": {"role": _KEPT, "content": _KEPT, "name": Concept.NAMES},
+    "system": {"role": _KEPT, "content": _KEPT, "name": Concept.NAMES, **_MARK},
+    "user": {"role": _KEPT, "content": _KEPT, "name": Concept.NAMES, **_MARK},
     "assistant": {
         "role": _KEPT,
         "content": _KEPT,
@@ -75,8 +76,9 @@ FIELDS: Final[Fields] = {
         "thinking_blocks": Concept.SEALED_REASONING,
         "audio": _REFUSED,
         "images": Concept.EARLIER_IMAGES,
+        **_MARK,
     },
-    "tool": {"role": _KEPT, "content": _KEPT, "tool_call_id": _KEPT},
+    "tool": {"role": _KEPT, "content": _KEPT, "tool_call_id": _KEPT, **_MARK},
     "function": {"role": _KEPT, "content": _KEPT, "name": _MAPPED},
     "text": {"type": _KEPT, "text": _KEPT, **_PART_MARKS},
     "refusal": {"type": _KEPT, "refusal": _MAPPED},
@@ -98,6 +100,7 @@ FIELDS: Final[Fields] = {
         "description": _KEPT,
         "parameters": _KEPT,
         "strict": Concept.STRICT_TOOLS,
+        **_MARK,
     },
     "tools.custom": {"name": _KEPT, "description": _KEPT, "format": Concept.GRAMMARS},
     "reasoning": {

@@ -56,6 +56,7 @@ def parse_request(body: Json) -> Request:
     request = Request(
         model=string_of(body.get("model"), "model"),
         system=tuple([block for turn in turns[:leading] for block in turn.blocks if isinstance(block, Text)]),
+        is_system_named=any(turn.name for turn in turns[:leading]),
         turns=tuple(turns[leading:]),
         tools=tools_of(body) if "tools" in body or "functions" in body else (),
         max_tokens=_cap(body),
@@ -135,20 +136,29 @@ def _turns(messages: Sequence[object]) -> Iterator[Turn]:
         message = object_of(value, where)
         role, name = message.get("role"), message.get("name") or ""
         if role == "user":
-            yield Turn(USER, _content(message.get("content"), where), string_of(name, where))
+            yield Turn(USER, _marked(_content(message.get("content"), where), message), string_of(name, where))
         elif role == "assistant":
             if message.get("function_call"):
                 last_function_call = f"call_fn_{at}"
-            yield Turn(ASSISTANT, tuple(_assistant(message, where, last_function_call)), string_of(name, where))
+            said = tuple(_assistant(message, where, last_function_call))
+            yield Turn(ASSISTANT, _marked(said, message), string_of(name, where))
         elif role == "tool":
             call = string_of(message.get("tool_call_id"), f"{where}.tool_call_id")
             yield Turn(USER, (ToolResult(call, _content(message.get("content"), where), cache=mark_of(message)),))
         elif role == "function":
             yield Turn(USER, (ToolResult(last_function_call, _content(message.get("content"), where)),))
         elif role in _SYSTEM:
-            yield Turn(SYSTEM, _content(message.get("content"), where), string_of(name, where))
+            yield Turn(SYSTEM, _marked(_content(message.get("content"), where), message), string_of(name, where))
         else:
             raise BadBody(f"{where}.role: unknown; give system, developer, user, assistant or tool")
+
+
+def _marked(blocks: tuple[Block, ...], message: Json) -> tuple[Block, ...]:
+    """The blocks of a message that has a cache mark itself, where clients of other gateways put it."""
+    mark = mark_of(message)
+    if mark is None or not blocks or not isinstance(blocks[-1], Text | Image | File | ToolCall):
+        return blocks
+    return (*blocks[:-1], replace(blocks[-1], cache=blocks[-1].cache or mark))
 
 
 def _plain(message: Json) -> Turn | None:

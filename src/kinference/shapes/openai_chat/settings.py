@@ -67,7 +67,7 @@ def _function(value: object, where: str, cache: CacheMark | None = None) -> Tool
         description=string_of(function.get("description"), f"{where}.description"),
         schema=None if schema is None else object_of(schema, f"{where}.parameters"),
         strict=bool_of(function.get("strict"), f"{where}.strict"),
-        cache=cache,
+        cache=cache or mark_of(function),
     )
 
 

@@ -147,6 +147,8 @@ def _items(turn: Turn) -> Iterator[Json]:
     """Each call, result and thought is an item of its own, in order but for results, which come first; what stands
     between them is one message.
     """
+    if not turn.blocks and turn.role is USER:
+        yield _message(USER, (Text(""),))
     said: list[Block] = []
     for block in sorted(turn.blocks, key=lambda block: type(block) is not ToolResult):
         if type(block) is Text or not isinstance(block, _ITEMS):

@@ -258,3 +258,22 @@ def test_claude_is_told_not_to_think() -> None:
     made = sent(body, CHAT, CONVERSE, "anthropic.claude-opus-5")
     assert made["additionalModelRequestFields"] == {"thinking": {"type": "disabled"}}
     assert "additionalModelRequestFields" not in sent(body, CHAT, CONVERSE, "anthropic.claude-sonnet-4-5")
+
+
+def test_some_makers_take_calls_and_results_apart_from_words() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    turns = [
+        *HI,
+        {"role": "assistant", "content": "w", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "r"},
+        {"role": "user", "content": "x"},
+    ]
+    body = {"model": "m", "messages": turns, "tools": [TOOL]}
+    for model in ("us.meta.llama4-maverick-17b-instruct-v1:0", "mistral.mistral-large-2407-v1:0"):
+        made = sent(body, CHAT, CONVERSE, model)["messages"]
+        assert [next(iter(block)) for turn in made for block in turn["content"]] == [
+            *("text", "text", "text", "toolUse", "toolResult", "text", "text")
+        ]
+        assert [turn["role"] for turn in made] == ["user", "assistant"] * 3 + ["user"]
+        assert all(len(turn["content"]) == 1 for turn in made)
+    assert len(sent(body, CHAT, CONVERSE, "anthropic.claude-opus-5")["messages"]) == 3

@@ -187,3 +187,7 @@ def test_what_results_show_comes_after_all_of_them() -> None:
         assert roles[:5] == ["user", "assistant", "tool", "tool", "user"]
         assert [part["type"] for part in messages[4]["content"]] == ["image_url", "image_url"]
         assert len(messages) == 5 + len(after)
+
+
+def test_a_user_may_say_nothing() -> None:
+    assert sent({"model": "m", "input": ""}, RESPONSES, CHAT)["messages"] == [{"role": "user", "content": ""}]

@@ -212,3 +212,23 @@ def test_how_much_to_think_reaches_a_destination_also_as_other_gateways_ask_for_
         "summary": "auto",
     }
     assert warnings(body | {"reasoning": {"effort": "high", "odd": 1}}, CHAT, RESPONSES) == "dropped=reasoning.odd"
+
+
+def test_a_message_may_have_the_cache_mark_of_its_last_part() -> None:
+    mark = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    body = {
+        "messages": [
+            {"role": "system", "content": "s", **mark},
+            {"role": "user", "content": parts, **mark},
+            {"role": "assistant", "content": None, "tool_calls": [call], **mark},
+            {"role": "tool", "tool_call_id": "c", "content": "r"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "f", **mark}}],
+    }
+    request, cache = parse_request(body), CacheMark("1h")
+    assert request.system == (Text("s", cache),)
+    assert request.turns[0].blocks == (Text("a"), Text("b", cache))
+    assert request.turns[1].blocks == (ToolCall("c", "f", "{}", cache=cache),)
+    assert request.tools[0].cache == cache

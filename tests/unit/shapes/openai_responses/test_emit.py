@@ -155,3 +155,9 @@ def test_a_conversation_of_system_text_alone_is_input() -> None:
     body = sent({"model": "m", "messages": [{"role": "system", "content": "s"}]}, CHAT, RESPONSES)
     assert "instructions" not in body
     assert body["input"][0]["role"] == "developer"
+
+
+def test_a_user_may_say_nothing() -> None:
+    said = {"role": "user", "content": ""}
+    [item] = sent({"model": "m", "messages": [said]}, CHAT, RESPONSES)["input"]
+    assert item == {"type": "message", "role": "user", "content": [{"type": "input_text", "text": ""}]}
