@@ -17,10 +17,12 @@ from kinference.shapes.ir import (
     Block,
     File,
     Refusal,
+    Request,
     Text,
     ToolCall,
     ToolResult,
     Turn,
+    is_simple,
     kinds_of,
 )
 from kinference.shapes.lost import Untranslatable
@@ -68,6 +70,14 @@ def alternating(turns: Iterable[Turn], *, takes_system: bool = False) -> tuple[T
     if merged[0].role is ASSISTANT:
         raise Untranslatable("messages: the first is the assistant's; this destination needs the user's first")
     return merged
+
+
+def alternated(request: Request, *, takes_system: bool = False) -> tuple[Turn, ...]:
+    """As `alternating`, of a request's turns."""
+    seen = request.simple
+    if seen is not None and seen.alternates and is_simple(request):
+        return request.turns
+    return alternating(request.turns, takes_system=takes_system)
 
 
 def answered(turns: Iterable[Turn]) -> Iterator[Turn]:

@@ -196,6 +196,14 @@ _BLOCKS: Final[Callable[[Turn], tuple[Block, ...]]] = attrgetter("blocks")
 """With which a conversation is gone through without a step of Python's for each block."""
 
 
+class Simple(msgspec.Struct, frozen=True):
+    """Turns that were seen to hold nothing but words, calls of functions and their results: see `simple`."""
+
+    turns: tuple[Turn, ...]
+    alternates: bool
+    """User and assistant take turns."""
+
+
 class Grammar(msgspec.Struct, frozen=True):
     """`syntax` says in what language the definition is."""
 
@@ -338,6 +346,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     is_system_named: bool = False
     """Whoever speaks there has a name."""
     turns: tuple[Turn, ...] = ()
+    simple: Simple | None = None
+    """Holds of the very turns that it names, and says nothing of any that took their place."""
     tools: tuple[Tool, ...] = ()
     web_search: WebSearch | None = None
     mcp: tuple[McpServer, ...] = ()
@@ -381,3 +391,8 @@ def begins_answer(request: Request) -> bool:
     """Whether the conversation ends with what the assistant's answer is to begin with."""
     last = request.turns[-1] if request.turns else None
     return last is not None and last.role is ASSISTANT and not any(type(one) is ToolCall for one in last.blocks)
+
+
+def is_simple(request: Request) -> bool:
+    """Whether the turns that the request has now were seen to be simple."""
+    return request.simple is not None and request.simple.turns is request.turns

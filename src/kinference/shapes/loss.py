@@ -1,6 +1,6 @@
 """Fitting a request to another API: what it asks for is held against the tables, and what is lost is said."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Final
 
 import msgspec
@@ -33,7 +33,9 @@ from kinference.shapes.ir import (
     ToolCall,
     ToolMode,
     ToolResult,
+    Turn,
     begins_answer,
+    is_simple,
     kinds_of,
 )
 from kinference.shapes.lost import Lost, Untranslatable, safe
@@ -54,6 +56,7 @@ _DROPPED: Final = Treatment.DROPPED
 _PREFILL: Final = Concept.PREFILL
 _MARKS: Final = Concept.CACHE_MARKS
 """Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
+_NOTHING: Final[Set[type[Block]]] = frozenset()
 _USUAL_TIERS: Final = ("", "auto", "default", "standard", "standard_only")
 
 
@@ -62,7 +65,7 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
 
     Raises Untranslatable where something would change the meaning, and under STRICT for any loss.
     """
-    kinds = kinds_of(request.turns)
+    kinds = _unusual(request)
     request = _where_shown(without_neutral(request, target), target, kinds)
     losses = [Lost("dropped", field) for field in request.extras]
     asked = dict.fromkeys(uses(request, target))
@@ -101,6 +104,11 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     return _without_foreign_thoughts(request, target, kinds), (*losses, *told)
 
 
+def _unusual(request: Request) -> Set[type[Block]]:
+    """The kinds of blocks that something may have to be done about."""
+    return _NOTHING if is_simple(request) else kinds_of(request.turns)
+
+
 def _dropped(concept: Concept, request: Request, fields: Fields) -> list[Lost]:
     """What is told of it, by where the client asked for it: speakers have names by their roles."""
     if concept is not Concept.NAMES:
@@ -118,7 +126,7 @@ def _begun(request: Request, name: str, target: Api) -> Iterator[Lost]:
         yield Lost("clamped", name, "not continued")
 
 
-def _where_shown(request: Request, target: Api, kinds: set[type[Block]]) -> Request:
+def _where_shown(request: Request, target: Api, kinds: Set[type[Block]]) -> Request:
     """Code that was run and searches that were made in words, as are calls of servers where they have no other form,
     and images that the assistant made in the user's turns, where the target lets the assistant show none.
     """
@@ -133,7 +141,7 @@ def _where_shown(request: Request, target: Api, kinds: set[type[Block]]) -> Requ
     return msgspec.structs.replace(request, turns=tuple(shown_by_user(request.turns)))
 
 
-def _without_foreign_thoughts(request: Request, target: Api, kinds: set[type[Block]]) -> Request:
+def _without_foreign_thoughts(request: Request, target: Api, kinds: Set[type[Block]]) -> Request:
     """Thoughts go back to their issuer alone; plain ones to those who write them plainly."""
     if kinds.isdisjoint((Reasoning, Sealed)):
         return request
@@ -177,8 +185,14 @@ def uses(request: Request, target: Api) -> Iterator[Concept]:
         yield Concept.CACHE_MARKS
     if request.is_system_named:
         yield Concept.NAMES
-    issuers = _issuers(request, target)
-    for turn in request.turns:
+    if not is_simple(request):
+        yield from _conversation(request.turns, _issuers(request, target))
+    if begins_answer(request):
+        yield Concept.PREFILL
+
+
+def _conversation(turns: tuple[Turn, ...], issuers: tuple[Api | None, ...]) -> Iterator[Concept]:
+    for turn in turns:
         if turn.name:
             yield Concept.NAMES
         if turn.role is SYSTEM:
@@ -191,8 +205,6 @@ def uses(request: Request, target: Api) -> Iterator[Concept]:
                 yield from _result(block, issuers)
             else:
                 yield from _block(block, issuers)
-    if begins_answer(request):
-        yield Concept.PREFILL
 
 
 def _numbers(sampling: Sampling) -> Iterator[Concept]:

@@ -10,13 +10,15 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from kinference.shapes.answers import ArgumentsPiece, Finished, Piece, ToolBegun
-from kinference.shapes.ir import Block, Json, Request, Tool, ToolCall, ToolResult, blocks_of, kinds_of
+from kinference.shapes.ir import Block, Json, Request, Tool, ToolCall, ToolResult, blocks_of, is_simple
 from kinference.shapes.json_text import as_object, dumps
 from kinference.structs import Frozen
 
 T = TypeVar("T", ToolCall, ToolBegun)
 
 NAME_MAX: Final = 64
+ID_MAX: Final = 40
+"""No API asks for shorter ids."""
 INPUT: Final[Json] = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 """The schema of a free-form tool where there are only functions."""
 
@@ -80,11 +82,10 @@ def safe_id(name: str, longest: int = NAME_MAX) -> str:
 
 
 def _safe_names(request: Request) -> dict[str, str]:
-    if not request.tools and ToolCall not in kinds_of(request.turns):
-        return {}
-    called = [block.name for block in blocks_of(request.turns) if type(block) is ToolCall]
-    names = dict.fromkeys((*(tool.name for tool in request.tools), *called))
-    if _are_safe(names, NAME_MAX) and _BAD_BEGINNING.search("".join([name[:1] for name in names])) is None:
+    names = dict.fromkeys([tool.name for tool in request.tools])
+    if not is_simple(request):
+        names |= dict.fromkeys([block.name for block in blocks_of(request.turns) if type(block) is ToolCall])
+    if not names or are_safe_names(names):
         return {}
     return {name: safe for name in names if (safe := _safe_name(name)) != name}
 
@@ -95,17 +96,24 @@ def _safe_name(name: str) -> str:
 
 
 def _has_bad_ids(request: Request, id_max: int) -> bool:
-    if kinds_of(request.turns).isdisjoint((ToolCall, ToolResult)):
+    if id_max >= ID_MAX and is_simple(request):
         return False
     blocks = blocks_of(request.turns)
     ids = [block.id for block in blocks if type(block) is ToolCall or type(block) is ToolResult]
-    return not _are_safe(ids, id_max)
+    return not are_safe(ids, id_max)
 
 
-def _are_safe(names: Collection[str], longest: int) -> bool:
+def are_safe_names(names: Collection[str]) -> bool:
+    """Whether each can be a tool's name in every API."""
+    return are_safe(names, NAME_MAX) and _BAD_BEGINNING.search("".join([name[:1] for name in names])) is None
+
+
+def are_safe(names: Collection[str], longest: int) -> bool:
     """Whether each is within every API's alphabet and this length."""
+    if not names:
+        return True
     text = "".join(names)
-    return text.isascii() and not text.encode().translate(None, _SAFE) and max(map(len, names), default=0) <= longest
+    return text.isascii() and not text.encode().translate(None, _SAFE) and max(map(len, names)) <= longest
 
 
 def _tool(tool: Tool, names: Mapping[str, str], wraps: bool) -> Tool:

@@ -30,6 +30,7 @@ from kinference.shapes.loss import fit
 from kinference.shapes.lost import Lost, header
 from kinference.shapes.paths import EMBED_PATHS
 from kinference.shapes.reasoners import is_openais
+from kinference.shapes.simple import simple
 from kinference.shapes.tooling import NAME_MAX, Tooling, fit_tools
 from kinference.structs import Frozen
 from kinference.vocabulary import Api, Loss, Need
@@ -147,14 +148,21 @@ def plan(body: bytes, way: Way) -> Plan:
     value, is_mended = loads_mended(body)
     fields = object_of(value, "body")
     request = client.parse_request(fields)
-    check_speakers(request.turns)
-    if (turns := distinct(request.turns)) is not request.turns:
-        request = replace(request, turns=tuple(turns))
-    streams = request.is_streaming or way.streams
+    turns, seen = request.turns, simple(request.turns)
+    if seen is None:
+        check_speakers(turns)
+        turns = tuple(distinct(turns))
     is_plain = way.destination in _LIKE_OPENAI and not is_openais(way.model)
     is_extended = way.extends_chat and shape is Api.OPENAI_CHAT
-    request = replace(request, model=way.model, is_streaming=streams)
-    request = replace(request, is_plain_chat=is_plain, is_extended_chat=is_extended)
+    request = replace(
+        request,
+        model=way.model,
+        turns=turns,
+        simple=seen,
+        is_streaming=request.is_streaming or way.streams,
+        is_plain_chat=is_plain,
+        is_extended_chat=is_extended,
+    )
     if way.destination is Api.VERTEX_ANTHROPIC:
         check_vertex(request)
     request, losses = fit(request, as_named(client.fields, fields), shape, way.loss)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kinference.shapes import mcp, mcp_calls
-from kinference.shapes.alternate import alternating
+from kinference.shapes.alternate import alternated
 from kinference.shapes.claude import budget, effort_of, is_adaptive, takes_late_system
 from kinference.shapes.code_execution import MESSAGES_NAME, MESSAGES_TYPE
 from kinference.shapes.ir import (
@@ -51,7 +51,7 @@ _MODES: Final = {ToolMode.AUTO: "auto", ToolMode.NONE: "none", ToolMode.REQUIRED
 
 def emit_request(request: Request) -> Json:
     """The body."""
-    turns = alternating(request.turns, takes_system=takes_late_system(request.model))
+    turns = alternated(request, takes_system=takes_late_system(request.model))
     body: Json = {"model": request.model, "max_tokens": request.max_tokens}
     body |= _numbers(request)
     body |= _tool_settings(request, turns)

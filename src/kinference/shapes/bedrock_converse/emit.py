@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kinference.shapes import media
-from kinference.shapes.alternate import alternating
+from kinference.shapes.alternate import alternated
 from kinference.shapes.anthropic_messages.emit import NO_PARAMETERS
 from kinference.shapes.bedrock_converse.embed import emit_embeddings
 from kinference.shapes.claude import budget, effort_of, is_adaptive, takes_late_system
@@ -62,7 +62,7 @@ def emit_request(request: Request) -> Json:
     """The body."""
     if request.inputs:
         return emit_embeddings(request)
-    turns = alternating(request.turns, takes_system=takes_late_system(request.model))
+    turns = alternated(request, takes_system=takes_late_system(request.model))
     turns, tools, hint = _tooled(turns, request)
     if tools and _APART.search(request.model):
         turns = tuple(_apart(turns))

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kinference.shapes import media
-from kinference.shapes.alternate import alternating
+from kinference.shapes.alternate import alternated
 from kinference.shapes.gemini.embed import emit_embeddings
 from kinference.shapes.gemini.thinking import takes_details, thinking_config
 from kinference.shapes.ir import (
@@ -53,7 +53,7 @@ def emit_request(request: Request) -> Json:
     """The body."""
     if request.inputs:
         return emit_embeddings(request)
-    turns = alternating(request.turns)
+    turns = alternated(request)
     body: Json = {}
     if request.system:
         body["systemInstruction"] = {"parts": [{"text": text.text} for text in request.system]}
