@@ -75,6 +75,11 @@ class Router:
         self._adopt(rules)
         self._candidates = Candidates(self._roster, self._rulebook)
 
+    @property
+    def rulebook(self) -> Rulebook:
+        """The rules in force."""
+        return self._rulebook
+
     def reconfigure(self, rules: RoutingRules) -> None:
         """Replace the rules; what is learned and what is in flight stay.
 

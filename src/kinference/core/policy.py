@@ -83,6 +83,7 @@ class Rulebook:
     """The rules made ready for use: an exact name before any glob, the most literal glob before the rest."""
 
     def __init__(self, rules: RoutingRules) -> None:
+        self.models = rules.models
         self.unmatched = rules.unmatched_tenant
         self._allows_unmatched = rules.unmatched_tenant is UnmatchedTenant.ALLOW
         self._exact: dict[str, ModelRule] = {}

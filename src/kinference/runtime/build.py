@@ -10,7 +10,6 @@ from kinference.config.destinations import AwsCredentials
 from kinference.config.schema import Config
 from kinference.core.fleet import Fleet
 from kinference.core.pick import Router
-from kinference.core.policy import Rulebook
 from kinference.dashboard.admin import Admin, AdminSources
 from kinference.dashboard.control import ControlApi
 from kinference.dashboard.endpoints import EndpointsApi
@@ -174,7 +173,7 @@ def build_gateway(config: Config, parts: Parts, picker: Picker, backends: Follow
         upstream=parts.upstream,
         clock=parts.clock,
         metrics=parts.metrics,
-        directory=build_directory(config, parts.fleet, backends),
+        directory=build_directory(config, parts.router, parts.fleet, backends),
         departure=parts.departure,
     )
     options = GatewayOptions(
@@ -189,15 +188,15 @@ def build_gateway(config: Config, parts: Parts, picker: Picker, backends: Follow
     return Gateway(outside, options)
 
 
-def build_directory(config: Config, fleet: Fleet, backends: FollowedBackends) -> Directory:
-    """Where destinations are and what models there are, for one configuration."""
-    rules = routing_rules(config)
-    known, own = FleetDirectory(fleet, rules), backend_routes(config)
+def build_directory(config: Config, router: Router, fleet: Fleet, backends: FollowedBackends) -> Directory:
+    """Where destinations are and what models there are, for one configuration, which the router follows already."""
+    rules = router.rulebook
+    known, own = FleetDirectory(fleet, rules.models), backend_routes(config)
     return Directory(
         locate=known.locate,
         resolve=lambda ref: own.get(ref) or backends.get(ref),
         models=known.models,
-        allows=Rulebook(rules).may_use_model,
+        allows=rules.may_use_model,
     )
 
 

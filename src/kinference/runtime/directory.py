@@ -1,10 +1,10 @@
 """What the gateway looks up: which names clients may ask for, and where an endpoint is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kinference.core.fleet import Endpoint, Fleet
-from kinference.core.policy import RoutingRules, is_glob
+from kinference.core.policy import ModelRule, is_glob
 from kinference.gateway.backends import EndpointRoute, ServedModel
 from kinference.ids import Address
 
@@ -12,7 +12,7 @@ ANY_MODEL: Final = ServedModel("*", is_glob=True)
 """What a pool may serve of which no endpoint has told yet: a name asked for meanwhile is not unknown."""
 
 
-def served_models(fleet: Fleet, rules: RoutingRules) -> tuple[ServedModel, ...]:
+def served_models(fleet: Fleet, rules: Iterable[ModelRule]) -> tuple[ServedModel, ...]:
     """Every known name once, in order; also those that nobody can serve at this moment, which are not unknown."""
     models: dict[str, ServedModel] = {}
     for model in _known(fleet, rules):
@@ -20,8 +20,8 @@ def served_models(fleet: Fleet, rules: RoutingRules) -> tuple[ServedModel, ...]:
     return tuple(models[name] for name in sorted(models))
 
 
-def _known(fleet: Fleet, rules: RoutingRules) -> Iterator[ServedModel]:
-    for rule in rules.models:
+def _known(fleet: Fleet, rules: Iterable[ModelRule]) -> Iterator[ServedModel]:
+    for rule in rules:
         yield ServedModel(rule.pattern, is_glob=is_glob(rule.pattern))
     for endpoint in fleet.endpoints():
         yield from (ServedModel(name, owned_by=endpoint.engine.value) for name in endpoint.models)
@@ -35,7 +35,7 @@ def _known(fleet: Fleet, rules: RoutingRules) -> Iterator[ServedModel]:
 class FleetDirectory:
     """Both look-ups for one set of rules, made anew only after the fleet has changed."""
 
-    def __init__(self, fleet: Fleet, rules: RoutingRules) -> None:
+    def __init__(self, fleet: Fleet, rules: Sequence[ModelRule]) -> None:
         self._fleet, self._rules = fleet, rules
         self._version = -1
         self._models: Sequence[ServedModel] = ()

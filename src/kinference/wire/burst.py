@@ -29,13 +29,18 @@ class Burst:
         self.ssl_handshake_timeout = handshake_timeout if tls else None
         self._ports: list[socket.socket] = []
         self._opening: dict[asyncio.Task[object], socket.socket] = {}
-        self._is_due = False
+        self._has_taken = False
+        """In this turn of the loop."""
 
     def __call__(self) -> asyncio.Protocol:
-        """A protocol for a connection that the loop has accepted."""
-        if not self._is_due:
-            self._is_due = True
-            self._loop.call_soon(self._take)
+        """A protocol for a connection that the loop has accepted.
+
+        Those behind it are taken at once: a turn later they would be heard after the next one that the loop accepts.
+        """
+        if not self._has_taken:
+            self._has_taken = True
+            self._loop.call_soon(self._turn)
+            self._take()
         return self._opened()
 
     def attend(self, listener: asyncio.Server) -> None:
@@ -57,8 +62,10 @@ class Burst:
             with suppress(OSError):  # its peer has ended it
                 connection.shutdown(socket.SHUT_RDWR)
 
+    def _turn(self) -> None:
+        self._has_taken = False
+
     def _take(self) -> None:
-        self._is_due = False
         for port in self._ports:
             for _ in range(AT_ONCE):
                 try:

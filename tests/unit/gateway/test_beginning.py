@@ -21,7 +21,7 @@ def test_a_plain_beginning_is_held_as_it_comes_and_over_with_its_first_bytes() -
     assert (list(beginning.held), beginning.is_over()) == ([b"", PLAIN], True)
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(PLAIN), zlib.compress(PLAIN)])
+@pytest.mark.parametrize("packed", [gzip.compress(PLAIN), zlib.compress(PLAIN)], ids=["gzip", "zlib"])
 def test_what_is_to_be_read_comes_out_plain_and_its_head_says_so(packed: bytes) -> None:
     beginning = Beginning(GZIPPED, is_read=True)
     pieces = [piece for byte in packed for piece in beginning.hold(bytes((byte,)))]

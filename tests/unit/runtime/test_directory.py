@@ -1,5 +1,5 @@
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet
-from kinference.core.policy import ModelRule, RoutingRules
+from kinference.core.policy import ModelRule
 from kinference.gateway.backends import EndpointRoute
 from kinference.ids import Address, ObjectRef
 from kinference.runtime.directory import FleetDirectory, served_models
@@ -19,7 +19,7 @@ def fleet(*models: str) -> Fleet:
 def test_models_come_from_engines_backends_and_the_routing_table() -> None:
     made = fleet("llama")
     made.set_backends([BackendSpec(ObjectRef("default", "openai"), Api.OPENAI_CHAT, {"gpt": "gpt-5"})])
-    rules = RoutingRules(models=(ModelRule("alias", ()), ModelRule("free-*", ())))
+    rules = (ModelRule("alias", ()), ModelRule("free-*", ()))
     models = served_models(made, rules)
     assert [model.id for model in models] == ["alias", "free-*", "gpt", "llama"]
     assert [model.id for model in models if model.is_glob] == ["free-*"]
@@ -28,11 +28,11 @@ def test_models_come_from_engines_backends_and_the_routing_table() -> None:
 def test_a_model_that_several_serve_is_listed_once() -> None:
     made = fleet("llama")
     made.set_backends([BackendSpec(ObjectRef("default", "openai"), Api.OPENAI_CHAT, {"llama": "x"})])
-    assert [model.id for model in served_models(made, RoutingRules())] == ["llama"]
+    assert [model.id for model in served_models(made, ())] == ["llama"]
 
 
 def test_a_pool_of_which_no_endpoint_has_told_its_models_may_serve_any() -> None:
-    (model,) = served_models(fleet(), RoutingRules())
+    (model,) = served_models(fleet(), ())
     assert model.matches("whatever")
     assert model.is_glob
 
@@ -40,12 +40,12 @@ def test_a_pool_of_which_no_endpoint_has_told_its_models_may_serve_any() -> None
 def test_endpoints_of_one_pool_serve_the_same_models_so_one_that_is_silent_adds_nothing() -> None:
     made = fleet("llama")
     made.set_pool(POOL, [EndpointSpec(POOL, ADDRESS), EndpointSpec(POOL, Address("127.0.0.1:9"))])
-    assert [model.id for model in served_models(made, RoutingRules())] == ["llama"]
+    assert [model.id for model in served_models(made, ())] == ["llama"]
 
 
 def test_the_directory_follows_the_fleet() -> None:
     made = fleet("llama")
-    directory = FleetDirectory(made, RoutingRules())
+    directory = FleetDirectory(made, ())
     assert directory.locate(ADDRESS) == EndpointRoute("https://127.0.0.1:8000", "/engine")
     assert [model.id for model in directory.models()] == ["llama"]
     made.set_models(POOL, ADDRESS, ["mistral"])
@@ -57,11 +57,11 @@ def test_the_directory_follows_the_fleet() -> None:
 
 def test_an_engine_that_extends_chat_is_known_for_it_once_it_is_known() -> None:
     made = fleet("llama")
-    directory = FleetDirectory(made, RoutingRules())
+    directory = FleetDirectory(made, ())
     directory.locate(ADDRESS)
     made.set_engine(POOL, ADDRESS, Engine.SGLANG)
     assert directory.locate(ADDRESS) == EndpointRoute("https://127.0.0.1:8000", "/engine", extends_chat=True)
 
 
 def test_an_unknown_address_is_not_guessed() -> None:
-    assert FleetDirectory(fleet(), RoutingRules()).locate(Address("10.0.0.1:1")) is None
+    assert FleetDirectory(fleet(), ()).locate(Address("10.0.0.1:1")) is None

@@ -45,6 +45,33 @@ async def test_all_are_taken_within_a_few_turns_of_the_loop(many: int) -> None:
         assert sorted(made) == sorted(client.getsockname()[1] for client in clients)
 
 
+class Heard(asyncio.Protocol):
+    """A connection that tells what came."""
+
+    def __init__(self, heard: list[bytes]) -> None:
+        self._heard = heard
+
+    def data_received(self, data: bytes) -> None:
+        self._heard.append(data)
+
+
+async def test_who_came_first_is_heard_first() -> None:
+    """Else whoever comes in the middle of a burst waits for the places of those behind."""
+    heard: list[bytes] = []
+    burst = Burst(lambda: Heard(heard))
+    listener = await asyncio.get_running_loop().create_server(burst, "127.0.0.1", 0, backlog=1024)
+    burst.attend(listener)
+    with ExitStack() as stack:
+        stack.callback(listener.close)
+        stack.callback(burst.close)
+        said = [b"%d" % number for number in range(3 * AT_ONCE)]
+        for each in said:
+            stack.enter_context(create_connection(listener.sockets[0].getsockname())).sendall(each)
+        while len(heard) < len(said):  # noqa: ASYNC110 - nobody tells that it was heard
+            await asyncio.sleep(0)
+        assert heard == said
+
+
 async def test_a_closed_one_holds_no_address() -> None:
     server = OwnHttpServer(echo, RealClock())
     port = await server.start("127.0.0.1", 0)
