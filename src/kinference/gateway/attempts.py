@@ -105,6 +105,7 @@ class Attempts:
     def __init__(self, outside: Outside, options: GatewayOptions, record: Record, order: Order) -> None:
         self._outside, self._options, self._record, self._order = outside, options, record, order
         self._failed: set[LocalTarget | ProviderTarget] = set()
+        self._waits: list[Seconds | None] = []  # what each that was asked too often asked for; None: failed otherwise
         self.ticket: Ticket | None = None
         """Of the last attempt."""
 
@@ -279,13 +280,23 @@ class Attempts:
         told = verdict.told_to_client(error, blame)
         if leg.api is not self._order.inbound.api and isinstance(told, ErrorAnswer):
             told = verdict.retold(told)
+        is_limited = error.status == errors.RATE_LIMITED.status
+        self._waits.append((verdict.retry_after(error) or 0.0) if is_limited else None)
+        if longest := self._longest_wait():
+            told = verdict.waiting(told, longest)
         if blame is Blame.CLIENT:
             return Failure(told, is_final=True, is_uncounted=verdict.lacks_path(error))
         return self._failure(blame.name.lower(), told)
 
+    def _longest_wait(self) -> Seconds:
+        """What the most patient of several asked for, where all were asked too often; 0 otherwise."""
+        waits = [wait for wait in self._waits if wait is not None]
+        return max(waits) if 1 < len(waits) == len(self._waits) else 0.0
+
     def no_answer(self, error: KinferenceError, sending: Sending) -> Failure:
         """The destination gave none."""
         ticket, waited = sending.ticket, self._waited(sending)
+        self._waits.append(None)
         _log.warning("%s: %s", self._record.request_id, error)
         if isinstance(error, NoConnectionLeft):
             ticket.abort(AbortReason.NOT_DISPATCHED, "no further connection can be opened")

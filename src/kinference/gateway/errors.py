@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -133,6 +134,18 @@ def body(refusal: Refusal, dialect: Dialect, request_id: str) -> bytes:
     return msgspec.json.encode(
         {"error": {"message": refusal.message, "type": fault.type, "param": None, "code": fault.code}}
     )
+
+
+SHOULD_RETRY: Final = b"x-should-retry"
+_RETRIED: Final = frozenset({408, 409, 429})
+"""What the vendors' clients try again below 500."""
+
+
+def is_tried_out(status: int, attempts: int) -> bool:
+    """Whether clients are to be told not to try again what they would: it was tried elsewhere already, and each of
+    their attempts would be as many of ours.
+    """
+    return attempts > 1 and (status in _RETRIED or status >= INTERNAL.status)
 
 
 def headers(refusal: Refusal) -> Headers:

@@ -16,13 +16,15 @@ from kinference.ids import Seconds
 from kinference.ports import Headers, Sink, UpstreamAnswer
 from kinference.shapes.answers import Counted, Failed, Started
 from kinference.shapes.dialects import Reader
+from kinference.shapes.preamble import is_preamble
 from kinference.shapes.silence import Silence
 from kinference.shapes.sse import Event, EventTooLong
 from kinference.shapes.translate import DESTINATIONS
 from kinference.vocabulary import Api
 
 HELD_MAX: Final = 256 * 1024
-"""Longer beginnings are let through as they are."""
+CHUNKS_MAX: Final = 64
+"""Longer beginnings, and ones in more pieces, are let through as they are."""
 _NOTHING_STATUS: Final = 502
 _STOP: Final = re.compile(rb'"finishReason"\s*:\s*"STOP"')
 _JSON: Final = ((b"content-type", b"application/json"),)
@@ -120,17 +122,19 @@ class Opening(UpstreamAnswer):
         self.headers = self._beginning.headers
 
     async def first_event(self, api: Api, patience: Seconds) -> Event | None:
-        """The first event of a stream; None when none has come after so long, whatever else has, or too much has before
-        it. Raises UpstreamCut where it ends before, or is none, and UpstreamTimeout.
+        """The first event of a stream that says something of its answer; None when none has come after so long, or too
+        much else has before it. Raises UpstreamCut where the stream ends before, or is none, and UpstreamTimeout.
         """
         reader, held = DESTINATIONS[api].reader(), 0
         self._until = asyncio.get_running_loop().time() + patience
-        while held < HELD_MAX:
+        for _ in range(CHUNKS_MAX):
+            if held >= HELD_MAX:
+                break
             try:
                 chunk = await self._next_in_time()
-                first = None if chunk is None else _first_in(reader, self._hold(chunk))
+                first = None if chunk is None else _first_in(reader, self._hold(chunk), api)
                 if first is None and chunk is None:
-                    first = _telling(reader.tail())
+                    first = _telling(reader.tail(), api)
             except _Late:
                 return None
             except EventTooLong as error:
@@ -183,19 +187,24 @@ class Opening(UpstreamAnswer):
         return pieces
 
 
-def _first_in(reader: Reader, pieces: list[bytes]) -> Event | None:
+def _first_in(reader: Reader, pieces: list[bytes], api: Api) -> Event | None:
     """The first event that says something. What comes after it need not be taken apart for that."""
     for piece in pieces:
-        cut = piece.find(b"\n\n") + 2
-        for part in (piece[:cut], piece[cut:]) if cut > 1 else (piece,):
-            for event in reader.feed(part):
-                if _telling(event) is not None:
+        begin = 0
+        while begin < len(piece):
+            cut = piece.find(b"\n\n", begin) + 2
+            end = cut if cut > 1 else len(piece)
+            for event in reader.feed(piece[begin:end]):
+                if _telling(event, api) is not None:
                     return event
+            begin = end
     return None
 
 
-def _telling(event: Event | None) -> Event | None:
-    return event if event is not None and (event.data or event.event) else None
+def _telling(event: Event | None, api: Api) -> Event | None:
+    if event is None or not (event.data or event.event):
+        return None
+    return None if is_preamble(api, event) else event
 
 
 def nothing() -> ErrorAnswer:

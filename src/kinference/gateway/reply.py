@@ -40,15 +40,21 @@ class Reply(msgspec.Struct, frozen=True):
         self.record.end = End.UPSTREAM_ERROR if self.record.attempts else End.REFUSED
         self.record.reason = refusal.message
         body = errors.body(refusal, self.dialect, self.record.request_id)
-        await respond(self.exchange, status, body, JSON, *errors.headers(refusal), *extra, *own)
+        fields = (*errors.headers(refusal), *self._tried(status), *extra, *own)
+        await respond(self.exchange, status, body, JSON, *fields)
 
     async def pass_on(self, error: ErrorAnswer) -> None:
         """Send a destination's error."""
-        length = (b"content-length", str(len(error.body)).encode())
-        await self.start(error.status, (*error.headers, length))
+        length, tried = (b"content-length", str(len(error.body)).encode()), self._tried(error.status)
+        head = [field for field in error.headers if not tried or field[0] != errors.SHOULD_RETRY]
+        await self.start(error.status, (*head, *tried, length))
         self.record.end = End.UPSTREAM_ERROR
         await self.exchange.write(error.body)
         await self.exchange.finish()
+
+    def _tried(self, status: int) -> Headers:
+        is_tried_out = errors.is_tried_out(status, self.record.attempts)
+        return ((errors.SHOULD_RETRY, b"false"),) if is_tried_out else ()
 
     def _own(self, status: int) -> Headers:
         return own_fields(self.record, self.dialect, self.clock, status)

@@ -1,5 +1,6 @@
 """What an answer that is not a success means: whose fault it is, and what the client gets to see of it."""
 
+import math
 import re
 import zlib
 from collections.abc import AsyncIterator
@@ -153,7 +154,7 @@ def retold(answer: ErrorAnswer) -> Refusal:
     if status in _TOO_LONG_STATUSES and _is_too_long(message, answer.body):
         words = message if TOO_LONG_WORDS in message.lower() else f"{TOO_LONG_WORDS}: {message}"
         return Refusal(errors.TOO_LONG, words[:MESSAGE_MAX])
-    return Refusal(errors.of_status(status), message[:MESSAGE_MAX], _retry_after(answer))
+    return Refusal(errors.of_status(status), message[:MESSAGE_MAX], retry_after(answer))
 
 
 def _is_too_long(message: str, body: bytes) -> bool:
@@ -173,7 +174,15 @@ def _message(body: bytes) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-def _retry_after(answer: ErrorAnswer) -> Seconds | None:
+def waiting(told: ErrorAnswer | Refusal, wait: Seconds) -> ErrorAnswer | Refusal:
+    """The same, with the time after which its client may try again."""
+    if isinstance(told, Refusal):
+        return replace(told, retry_after=wait)
+    kept = [field for field in told.headers if not field[0].startswith(b"retry-after")]
+    return replace(told, headers=(*kept, (b"retry-after", str(math.ceil(wait)).encode())))
+
+
+def retry_after(answer: ErrorAnswer) -> Seconds | None:
     """How long a destination asks to be left alone, wherever it says so: Google does in the body."""
     fields = ((b"retry-after-ms", 0.001), (b"retry-after", 1.0))
     for name, unit in fields:
@@ -194,4 +203,4 @@ def told_to_client(answer: ErrorAnswer, fault: Blame) -> ErrorAnswer | Refusal:
     is_json = b"json" in (header(answer.headers, b"content-type") or b"").lower()
     if is_json and answer.body:
         return answer
-    return Refusal(errors.of_status(answer.status), f"the destination answered {answer.status}", _retry_after(answer))
+    return Refusal(errors.of_status(answer.status), f"the destination answered {answer.status}", retry_after(answer))

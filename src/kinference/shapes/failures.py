@@ -114,6 +114,11 @@ def failure_of(error: Json) -> Failed:
     return Failed(_text(error, "message") or "the destination reported an error", kind, status)
 
 
+def unlisted(body: object) -> object:
+    """What came, out of the list that Google wraps errors in."""
+    return body[0] if isinstance(body, list) and body and isinstance(body[0], dict) and "error" in body[0] else body
+
+
 def failure_in(body: Json) -> Failed:
     """The same of all that came: servers have it in `error`, as the text of that, or beside nothing else."""
     error = body.get("error")

@@ -28,7 +28,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.choices import Chooser, chosen
 from kinference.shapes.dialects import Reader, StreamParser
-from kinference.shapes.failures import failure_in
+from kinference.shapes.failures import failure_in, unlisted
 from kinference.shapes.gather import gathered
 from kinference.shapes.ir import (
     Block,
@@ -59,7 +59,7 @@ _CONTENT = (TextPiece, Shown, ReasoningPiece, RefusalPiece, ToolBegun, Arguments
 def read_answer(back: Return, body: bytes) -> Answer:
     """A whole answer as the client is to have it. Raises NoAnswer."""
     try:
-        fields = loads(body)
+        fields = unlisted(loads(body))
     except BadBody as error:
         raise NoAnswer(str(error)) from None
     if not isinstance(fields, dict):

@@ -89,14 +89,23 @@ async def test_a10_a_stream_that_the_engine_breaks_off_ends_in_an_error_event(ga
 
 async def test_a10_an_anthropic_stream_that_breaks_off_ends_in_an_error_event(gateway: MakeGateway) -> None:
     start = b'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":3}}}\n\n'
+    delta = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{}}\n\n'
     body = STREAMING.replace(b'"stream"', b'"max_tokens":9,"stream"')
+    async with (
+        RawUpstream(answering(EVENT_HEAD, http_chunk(start + delta))).listening() as engine,
+        gateway(engine.port) as rig,
+    ):
+        answer = await rig.ask("/v1/messages", body)
+    assert answer.body.startswith(start + delta)
+    assert b"event: error\ndata: " in answer.body
+    assert b"message_stop" not in answer.body
     async with (
         RawUpstream(answering(EVENT_HEAD, http_chunk(start))).listening() as engine,
         gateway(engine.port) as rig,
     ):
         answer = await rig.ask("/v1/messages", body)
-    assert b"event: error\ndata: " in answer.body
-    assert b"message_stop" not in answer.body
+    assert answer.status == 502  # nothing was said that could not be said by another
+    assert json.loads(answer.body)["error"]["type"] == "api_error"
 
 
 async def test_an_answer_in_one_piece_that_breaks_off_cannot_be_taken_for_a_whole_one(gateway: MakeGateway) -> None:

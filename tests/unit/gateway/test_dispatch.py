@@ -491,3 +491,23 @@ async def test_tokens_are_counted_by_an_engines_own_count_or_by_its_tokenizer_or
     assert json.loads(world.upstream.body) == {"model": "m", "messages": [{"role": "user", "content": "hello there"}]}
     world = World(upstream=FakeUpstream(missing, missing))
     assert await Run(world, MESSAGES, api=Api.ANTHROPIC_MESSAGES, path=path).outcome() == Estimated(3)
+
+
+def limited(retry_after: bytes) -> FakeAnswer:
+    return FakeAnswer(429, (*JSON, (b"retry-after", retry_after)), (b'{"error":{"message":"slow down"}}',))
+
+
+async def test_h1_where_all_were_asked_too_often_the_longest_time_that_they_ask_for_is_told() -> None:
+    world = World(FakePicker(ENGINE_A, ENGINE_B, NONE_LEFT), FakeUpstream(limited(b"30"), limited(b"7")))
+    assert [value for name, value in (await Run(world).error()).headers if name == b"retry-after"] == [b"30"]
+    world = World(FakePicker(ENGINE_A, ENGINE_B, NONE_LEFT), FakeUpstream(DOWN, limited(b"7")))
+    assert [value for name, value in (await Run(world).error()).headers if name == b"retry-after"] == [b"7"]
+
+
+async def test_an_error_that_follows_the_beginning_of_a_stream_is_another_destinations_request() -> None:
+    role = b'data: {"choices":[{"delta":{"role":"assistant","content":""}}]}\n\n'
+    broken = FakeAnswer(200, EVENTS, (role, b'data: {"error":{"message":"busy","code":503}}\n\n'))
+    for failed in (broken, FakeAnswer(200, EVENTS, (role,))):
+        world = World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(failed, FakeAnswer()))
+        await Run(world).delivery()
+        assert len(world.upstream.requests) == 2

@@ -257,7 +257,6 @@ DONE = b"data: [DONE]\n\n"
         ((ROLE, STOP), True),
         ((ROLE, FIRST, STOP, DONE), False),
         ((ROLE + FIRST, STOP, DONE), False),
-        ((ROLE,), False),
     ],
 )
 async def test_c6_a_stream_that_ends_well_and_has_nothing_in_it_is_found_and_no_byte_lost(
@@ -270,19 +269,57 @@ async def test_c6_a_stream_that_ends_well_and_has_nothing_in_it_is_found_and_no_
 
 
 class Pausing(FakeAnswer):
-    """Says who speaks, and then thinks."""
+    """Says no more than this, and does not end."""
+
+    said = ROLE
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        yield ROLE
+        yield self.said
         await asyncio.Event().wait()
+
+
+class Lingering(Pausing):
+    said = ROLE + STOP
 
 
 async def test_a_stream_that_thinks_is_waited_for_no_longer_than_one_that_has_not_begun() -> None:
     opening = Opening(Pausing(200, EVENTS), is_read=True)
-    await opening.first_event(CHAT, 0.01)
-    assert not await opening.is_nothing(CHAT)
+    assert await opening.first_event(CHAT, 0.01) is None
     assert await anext(opening.chunks()) == ROLE
     await opening.close()
+
+
+async def test_neither_is_one_that_does_not_end() -> None:
+    opening = Opening(Lingering(200, EVENTS), is_read=True)
+    assert await opening.first_event(CHAT, 0.01) is not None
+    assert not await opening.is_nothing(CHAT)
+    assert await anext(opening.chunks()) == ROLE + STOP
+    await opening.close()
+
+
+BUSY = b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}\n\n'
+BEGUN = b'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\nevent: ping\ndata: {}\n\n'
+
+
+@pytest.mark.parametrize("chunks", [(BEGUN + BUSY,), (BEGUN, BUSY), (BEGUN[:30], BEGUN[30:90], BEGUN[90:] + BUSY)])
+async def test_an_error_before_anything_was_said_is_found(chunks: tuple[bytes, ...]) -> None:
+    opening = Opening(FakeAnswer(200, EVENTS, chunks), is_read=False)
+    event = await opening.first_event(Api.ANTHROPIC_MESSAGES, 60.0)
+    assert event is not None
+    error = error_in(event, Api.ANTHROPIC_MESSAGES)
+    assert error is not None
+    assert error.status == 529
+
+
+async def test_a_stream_that_ends_before_anything_was_said_is_no_answer() -> None:
+    with pytest.raises(UpstreamCut, match="before it began"):
+        await Opening(FakeAnswer(200, EVENTS, (ROLE,)), is_read=False).first_event(CHAT, 60.0)
+
+
+async def test_a_preamble_in_very_many_pieces_is_let_through() -> None:
+    opening = Opening(FakeAnswer(200, EVENTS, [ROLE] * 99), is_read=False)
+    assert await opening.first_event(CHAT, 60.0) is None
+    assert await rest_of(opening) == ROLE * 99
 
 
 def test_what_merely_speaks_of_errors_is_none() -> None:

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from kinference.gateway import errors
 from kinference.gateway.access_log import End, Record
 from kinference.gateway.errors import Refusal
@@ -69,3 +71,19 @@ async def test_an_answer_tells_what_is_left_of_the_tenants_limits() -> None:
     record.picked = PickResult(Outcome.OK, requests=Allowance(60, 59, 1.0))
     await answering.start(200, JSON)
     assert exchange.field(b"x-ratelimit-remaining-requests") == b"59"
+
+
+@pytest.mark.parametrize(("status", "told"), [(429, b"false"), (503, b"false"), (400, None)])
+async def test_clients_do_not_try_again_what_was_tried_elsewhere(status: int, told: bytes | None) -> None:
+    for attempts in (1, 2):
+        answering, exchange, record = reply()
+        record.attempts = attempts
+        head = (*JSON, (b"x-should-retry", b"true"))
+        await answering.pass_on(ErrorAnswer(status, head, b"{}"))
+        fields = [value for name, value in exchange.sent_headers if name == b"x-should-retry"]
+        assert fields == [told if told and attempts > 1 else b"true"]
+        answering, exchange, record = reply()
+        record.attempts = attempts
+        await answering.refuse(Refusal(errors.of_status(status), "no"))
+        fields = [value for name, value in exchange.sent_headers if name == b"x-should-retry"]
+        assert fields == ([told] if told and attempts > 1 else [])

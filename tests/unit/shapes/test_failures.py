@@ -8,6 +8,7 @@ from kinference.shapes.failures import (
     messages_type,
     openai_code,
     openai_type,
+    unlisted,
 )
 
 
@@ -71,3 +72,10 @@ def test_an_error_is_found_wherever_servers_have_it(body: dict[str, object]) -> 
 )
 def test_every_client_has_its_own_word_for_a_status(status: int, words: tuple[str | None, ...]) -> None:
     assert (openai_type(status), openai_code(status), messages_type(status), gemini_status(status)) == words
+
+
+def test_an_error_comes_out_of_its_list() -> None:
+    error = {"error": {"message": "busy"}}
+    assert unlisted([error]) == unlisted(error) == error
+    assert unlisted([]) == []
+    assert unlisted([{"a": 1}]) == [{"a": 1}]

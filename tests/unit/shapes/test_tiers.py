@@ -64,7 +64,7 @@ def told(client: Api, body: Any) -> Any:
     """Where its client looks for the tier."""
     if client is MESSAGES:
         return body["usage"].get("service_tier")
-    return body["usageMetadata"].get("trafficType") if client is GEMINI else body.get("service_tier")
+    return body.get("usageMetadata", {}).get("trafficType") if client is GEMINI else body.get("service_tier")
 
 
 WORDS = [

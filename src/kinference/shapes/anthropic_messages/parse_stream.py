@@ -64,6 +64,7 @@ class MessagesStreamParser:
         self._cited: dict[int | None, _Cited] = {}  # what each open block of text rests on
         self._runs: dict[int | None, tuple[Json, list[str]]] = {}  # the input of each open block of the provider's
         self._joiner = Joiner()
+        self._usage: Json = {}
         self.is_complete = False
         self.is_over = False
 
@@ -97,7 +98,7 @@ class MessagesStreamParser:
                 yield from self._delta(key_in(body, "index"), _inner(body, "delta"))
             case "message_start":
                 message = _inner(body, "message")
-                yield Started(text_in(message, "id"), text_in(message, "model"), counts_of(message.get("usage")))
+                yield Started(text_in(message, "id"), text_in(message, "model"), self._so_far(message))
             case "content_block_start":
                 yield from self._start(key_in(body, "index"), _inner(body, "content_block"))
             case "content_block_stop" if key_in(body, "index") in self._thoughts:
@@ -110,7 +111,7 @@ class MessagesStreamParser:
                 block, texts = self._runs.pop(key_in(body, "index"))
                 yield from self._ran(block | {"input": as_object("".join(texts)) or block.get("input")})
             case "message_delta":
-                yield Counted(counts_of(body.get("usage")))
+                yield Counted(self._so_far(body))
                 delta = _inner(body, "delta")
                 yield from (RefusalPiece(refusal.text) for refusal in declined(delta.get("stop_details")))
                 if delta.get("stop_reason"):
@@ -121,6 +122,11 @@ class MessagesStreamParser:
                 self.is_complete = self.is_over = True
             case "error":
                 yield failure_of(_inner(body, "error"))
+
+    def _so_far(self, body: Json) -> Counts:
+        """The usage with what was told before: what one event tells of the prompt is not all of it."""
+        self._usage |= {name: count for name, count in _inner(body, "usage").items() if count is not None}
+        return counts_of(self._usage)
 
     def _start(self, index: int | None, block: Json) -> Iterator[Piece]:
         match block.get("type"):

@@ -17,6 +17,8 @@ ISSUER: Final = Api.ANTHROPIC_MESSAGES
 
 READ: Final = ("text", "citationsContent", "toolUse", "reasoningContent", "citation")
 """What a part or a delta may hold that others have a form for."""
+SERVERS: Final = "server_tool_use"
+"""The type of a call that the provider makes itself."""
 _FINISHES: Final[Mapping[str, Finish]] = {
     "stop_sequence": Finish.STOP_SEQUENCE,
     "max_tokens": Finish.LENGTH,
@@ -74,7 +76,9 @@ def _read(part: Json) -> Iterator[Block]:
         text_in(one, "text") for one in (cited if isinstance(cited, list) else ()) if isinstance(one, dict)
     ):
         yield Text(text)
-    if call := inner(part, "toolUse"):
+    if is_servers(call := inner(part, "toolUse")):
+        yield Unread(SERVERS)
+    elif call:
         yield ToolCall(text_in(call, "toolUseId"), text_in(call, "name"), dumps(call.get("input") or {}).decode())
     thought = inner(part, "reasoningContent")
     said = inner(thought, "reasoningText")
@@ -84,6 +88,11 @@ def _read(part: Json) -> Iterator[Block]:
     if data := text_in(thought, "redactedContent"):
         yield Sealed(data, ISSUER)
     yield from (Unread(kind) for kind in part if kind not in READ)
+
+
+def is_servers(call: Json) -> bool:
+    """Whether the provider makes a call itself: no client could."""
+    return call.get("type") == SERVERS
 
 
 def counts_of(body: Json) -> Counts:

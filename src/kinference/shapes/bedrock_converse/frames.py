@@ -27,15 +27,23 @@ class FrameReader:
     def __init__(self, event_bytes_max: int = EVENT_BYTES_MAX) -> None:
         self._event_bytes_max = event_bytes_max
         self._buffer = bytearray()
+        self._bad: BadFrame | None = None
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Every event that this chunk completes. Raises BadFrame."""
+        """Every event that this chunk completes. Raises BadFrame, after those that came before it were given."""
+        if self._bad is not None:
+            raise self._bad
         self._buffer += chunk
         events: list[Event] = []
         begin = 0
-        while (length := self._length(begin)) and len(self._buffer) - begin >= length:
-            events.append(_event(bytes(self._buffer[begin : begin + length])))
-            begin += length
+        try:
+            while (length := self._length(begin)) and len(self._buffer) - begin >= length:
+                events.append(_event(bytes(self._buffer[begin : begin + length])))
+                begin += length
+        except BadFrame as bad:
+            if not events:
+                raise
+            self._bad = bad
         del self._buffer[:begin]
         return events
 

@@ -19,7 +19,16 @@ from kinference.shapes.answers import (
     ToolBegun,
     cited,
 )
-from kinference.shapes.bedrock_converse.answer import ISSUER, READ, counts_of, failed, finish_of, inner
+from kinference.shapes.bedrock_converse.answer import (
+    ISSUER,
+    READ,
+    SERVERS,
+    counts_of,
+    failed,
+    finish_of,
+    inner,
+    is_servers,
+)
 from kinference.shapes.citations import CITATIONS_MAX, of_converse
 from kinference.shapes.ir import Json, Sealed, Unread
 from kinference.shapes.json_text import loads, plain
@@ -93,6 +102,8 @@ class ConverseStreamParser:
         match name:
             case "messageStart":
                 yield Started()
+            case "contentBlockStart" if is_servers(inner(inner(body, "start"), "toolUse")):
+                yield Unread(SERVERS)
             case "contentBlockStart" if call := inner(inner(body, "start"), "toolUse"):
                 self._calls[index] = len(self._calls)
                 yield ToolBegun(self._calls[index], text_in(call, "toolUseId"), text_in(call, "name"))

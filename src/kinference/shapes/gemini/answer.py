@@ -94,8 +94,8 @@ def _read(candidate: Json, answer_id: str) -> Answer:
 def candidate_of(body: Json) -> Json:
     """The first candidate; an empty one when there is none."""
     candidates = body.get("candidates")
-    first = candidates[0] if isinstance(candidates, list) and candidates else None
-    return first if isinstance(first, dict) else {}
+    given = (one for one in (candidates if isinstance(candidates, list) else ()) if isinstance(one, dict))
+    return next((one for one in given if not one.get("index")), {})
 
 
 def is_blocked(body: Json) -> bool:
@@ -163,12 +163,12 @@ def counts_of(usage: object) -> Counts:
 
 def emit_answer(answer: Answer, frame: Frame) -> Json:
     """The body."""
-    return {
+    body: Json = {
         "candidates": [_written(one, at) for at, one in enumerate((answer, *answer.others))],
-        "usageMetadata": usage_of(answer.counts),
         "modelVersion": answer.model,
         "responseId": answer.id or frame.id,
     }
+    return body if answer.counts == Counts() else body | {"usageMetadata": usage_of(answer.counts)}
 
 
 def _written(answer: Answer, index: int) -> Json:

@@ -27,6 +27,9 @@ from kinference.shapes.json_text import dumps
 from kinference.shapes.logprobs import to_gemini
 from kinference.shapes.lost import noted
 
+_ANTHROPICS, _OVERLOADED = 529, 503
+"""The status of a server that is overloaded: Anthropic has one of its own."""
+
 
 class GeminiStreamEmitter:
     """Fed pieces, gives events; `finish` ends the stream well, `fail` does not."""
@@ -97,7 +100,7 @@ class GeminiStreamEmitter:
             last["candidates"][0]["finishMessage"] = noted(";".join(self._notes))
         if self._cited:
             last["candidates"][0]["groundingMetadata"] = to_gemini_pages(self._cited, "".join(self._said))
-        return self._event(last | {"usageMetadata": usage_of(self._counts)})
+        return self._event(last if self._counts == Counts() else last | {"usageMetadata": usage_of(self._counts)})
 
     def fail(self, message: str, kind: str = "", code: str | None = None) -> bytes:  # noqa: ARG002 - it has neither
         """An error, after which nothing comes."""
@@ -107,6 +110,7 @@ class GeminiStreamEmitter:
         return self._event(response(list(parts_of(block)), None))
 
     def _failed(self, message: str, code: int) -> bytes:
+        code = _OVERLOADED if code == _ANTHROPICS else code
         return self._event({"error": {"code": code, "message": message, "status": gemini_status(code)}})
 
     def note(self, loss: str) -> bytes:

@@ -22,7 +22,7 @@ from kinference.shapes.answers import (
 )
 from kinference.shapes.citations import CITATIONS_MAX, Citation, of_gemini
 from kinference.shapes.code_execution import Joiner
-from kinference.shapes.failures import failure_of
+from kinference.shapes.failures import failure_of, unlisted
 from kinference.shapes.gemini.answer import blocks_of, candidate_of, counts_of, finish_of, is_blocked, why_blocked
 from kinference.shapes.ir import Executed, Image, Json, Reasoning, Sealed, Text, ToolCall, Unread
 from kinference.shapes.json_text import loads, plain
@@ -98,7 +98,7 @@ class GeminiStreamParser:
     def feed(self, event: Event) -> list[Piece]:
         """What one event means."""
         try:
-            body = loads(event.data) if event.data else {}
+            body = unlisted(loads(event.data)) if event.data else {}
         except BadBody:
             return []
         return list(self._response(body)) if isinstance(body, dict) and body else []

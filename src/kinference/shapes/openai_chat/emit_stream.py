@@ -93,7 +93,7 @@ class ChatStreamEmitter:
         rest = b"".join(self._call(call, {"function": {"arguments": "{}"}}) for call in sorted(self._silent))
         self._tell_tier()
         rest += self._chunk([self._choice({}, reason_of(self._finish))])
-        if self._frame.wants_usage:
+        if self._frame.wants_usage and not self._counts.is_unknown:
             usage = dumps({"choices": [], "usage": usage_of(self._counts)})
             rest += b"data: " + self._head + usage[1:] + b"\n\n"
         return rest + _DONE

@@ -21,7 +21,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
-from kinference.shapes.failures import failure_in
+from kinference.shapes.failures import failure_in, unlisted
 from kinference.shapes.ir import Json, Sealed, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.logprobs import of_openai
@@ -106,7 +106,7 @@ class ChatStreamParser:
             self.is_complete = self.is_over = True
             return self.close()
         try:
-            chunk = loads(event.data) if event.data else {}
+            chunk = unlisted(loads(event.data)) if event.data else {}
         except BadBody:
             return []
         if not isinstance(chunk, dict) or not chunk:

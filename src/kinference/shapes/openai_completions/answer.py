@@ -89,7 +89,7 @@ class CompletionStreamEmitter:
         choice = dumps(_choice("", _REASONS.get(self._finish, "stop")))
         last = b'data: %b"choices":[%b]%b' % (self._head, choice, self._tail)
         usage = b""
-        if self._frame.wants_usage:
+        if self._frame.wants_usage and not self._counts.is_unknown:
             usage = b'data: %b"choices":[],"usage":%b}\n\n' % (self._head, dumps(usage_of(self._counts)))
         return last + usage + emit("", b"[DONE]")
 

@@ -79,6 +79,7 @@ class ResponsesStreamParser:
 
     def __init__(self) -> None:
         self._calls: dict[int | None, int] = {}  # by the index of their item
+        self._call_ids: set[str] = set()
         self._heard: dict[_Part, int] = {}  # how many characters of each have come
         self._cited = Counter[_Part]()  # how many pages of each were told
         self.is_complete = False
@@ -139,8 +140,9 @@ class ResponsesStreamParser:
     def _begun(self, item: Json, index: int | None) -> Iterator[Piece]:
         if item.get("type") in _CALLS:
             call = self._calls[index] = len(self._calls)
-            is_free_form = item["type"] == "custom_tool_call"
-            yield ToolBegun(call, text_in(item, "call_id", "id"), text_in(item, "name"), is_free_form)
+            is_free_form, call_id = item["type"] == "custom_tool_call", text_in(item, "call_id", "id")
+            self._call_ids.add(call_id)
+            yield ToolBegun(call, call_id, text_in(item, "name"), is_free_form)
 
     def _more(self, part: _Part, text: str, logprobs: Logprobs = ()) -> Iterator[Piece]:
         """The next text of a part."""
@@ -213,9 +215,12 @@ class ResponsesStreamParser:
 
     def _ended(self, response: Json) -> Iterator[Piece]:
         self.is_complete = self.is_over = True
-        if not self._heard and not self._calls:  # all of it at once
-            for at, item in enumerate(_parts(response, "output")):
+        is_told = bool(self._heard or self._calls)  # else all of it comes at once
+        for at, item in enumerate(_parts(response, "output")):
+            if not is_told:
                 yield from self._done(item, at)
+            elif item.get("type") in _CALLS and text_in(item, "call_id", "id") not in self._call_ids:
+                yield from self._done(item, -1 - at)  # in the place of none that came
         counts = counts_of(response.get("usage"), response.get("service_tier"))
         if counts != _NO_COUNTS:
             yield Counted(counts)

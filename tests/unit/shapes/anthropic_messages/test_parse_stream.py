@@ -49,7 +49,7 @@ def test_a_whole_stream() -> None:
     ) == [
         Started("msg_1", "m", Counts(3, 1)),
         TextPiece("a"),
-        Counted(Counts(None, 9)),
+        Counted(Counts(3, 9)),
         Finished(Finish.LENGTH),
     ]
 
@@ -90,3 +90,13 @@ def test_half_an_event_is_passed_over_and_only_its_own_end_ends_it() -> None:
     parser = MessagesStreamParser()
     assert parser.feed(Event("", b'{"type":', b"")) == []
     assert (parser.close(), parser.is_complete, parser.is_over) == ([], False, False)
+
+
+@pytest.mark.parametrize("later", [{"input_tokens": 10}, {"cache_read_input_tokens": 20}, {"input_tokens": None}])
+def test_what_an_event_tells_of_the_prompt_is_not_all_of_it(later: Any) -> None:
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 20, "output_tokens": 1}
+    pieces = parsed(
+        {"type": "message_start", "message": {"usage": usage}},
+        {"type": "message_delta", "delta": {}, "usage": later | {"output_tokens": 9}},
+    )
+    assert pieces[-1] == Counted(Counts(30, 9, 20))

@@ -66,3 +66,12 @@ def test_headers_of_other_types_are_passed_over() -> None:
 def test_garbage_is_no_frame(garbage: bytes) -> None:
     with suppress(BadFrame):
         assert FrameReader().feed(garbage) == []
+
+
+def test_what_came_before_a_bad_frame_is_not_lost() -> None:
+    for cut in (0, 20, len(WHOLE) + 20):
+        reader, broken = FrameReader(), WHOLE + WHOLE[:-1] + b"x"
+        events = reader.feed(broken[:cut]) + reader.feed(broken[cut:])
+        assert [event.event for event in events] == ["messageStart", "contentBlockDelta", "messageStart"]
+        with pytest.raises(BadFrame):
+            reader.feed(b"")

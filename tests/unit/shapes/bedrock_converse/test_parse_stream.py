@@ -1,6 +1,6 @@
 from kinference.shapes.answers import Counts
 from tests.unit.shapes.bedrock_converse.frames import error, frame
-from tests.unit.shapes.conversions import CHAT, CONVERSE, MESSAGES, Stream
+from tests.unit.shapes.conversions import CHAT, CONVERSE, MESSAGES, Stream, answered
 
 START = frame("messageStart", {"role": "assistant"})
 STOP = frame("messageStop", {"stopReason": "tool_use"})
@@ -81,3 +81,17 @@ def test_an_error_of_the_service_that_its_model_does_not_list_is_one() -> None:
     stream = Stream(MESSAGES, CONVERSE).feed(START, error("Throttling", "slow"))
     assert stream.events[-1]["error"] == {"type": "rate_limit_error", "message": "slow"}
     assert stream.translation.is_failed
+
+
+def test_a_call_that_the_provider_makes_itself_is_none_of_its_clients() -> None:
+    call = {"toolUseId": "c", "name": "nova_grounding", "type": "server_tool_use"}
+    start = frame("contentBlockStart", {"contentBlockIndex": 0, "start": {"toolUse": call}})
+    stop = frame("messageStop", {"stopReason": "end_turn"})
+    stream = (
+        Stream(CHAT, CONVERSE).feed(START, start, delta(0, toolUse={"input": "{}"}), delta(1, text="a"), stop).end()
+    )
+    assert b"tool_calls" not in stream.raw
+    assert b"dropped=answer.server_tool_use" in stream.raw
+    content = [{"toolUse": call | {"input": {}}}, {"text": "a"}]
+    answer = answered({"output": {"message": {"content": content}}, "stopReason": "end_turn"}, CHAT, CONVERSE)
+    assert "tool_calls" not in answer["choices"][0]["message"]

@@ -2,7 +2,7 @@ from typing import Any
 
 from google.genai.types import GenerateContentResponse
 
-from tests.unit.shapes.conversions import CHAT, GEMINI, Stream, chunk, data
+from tests.unit.shapes.conversions import CHAT, GEMINI, MESSAGES, Stream, chunk, data, named
 
 
 def streamed(*events: Any) -> Stream:
@@ -60,3 +60,11 @@ def test_a_call_that_the_cap_cut_is_left_out() -> None:
     events = Stream(GEMINI, CHAT).feed(data(chunk({"tool_calls": [call]}), chunk({}, "length"), "[DONE]")).end().events
     assert "functionCall" not in str(events)
     assert events[-1]["candidates"][0]["finishReason"] == "MAX_TOKENS"
+
+
+def test_no_usage_is_told_where_none_is_known_and_no_status_that_google_has_not() -> None:
+    stream = Stream(GEMINI, CHAT).feed(data(chunk({"content": "a"}), chunk({}, "stop"), "[DONE]"))
+    assert "usageMetadata" not in stream.events[-1]
+    busy = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+    stream = Stream(GEMINI, MESSAGES).feed(named(busy))
+    assert stream.events[-1]["error"] == {"code": 503, "message": "busy", "status": "UNAVAILABLE"}

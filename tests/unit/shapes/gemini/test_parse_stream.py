@@ -19,6 +19,8 @@ from kinference.shapes.answers import (
 from kinference.shapes.gemini.parse_stream import GeminiStreamParser
 from kinference.shapes.openai_chat.answer import call_id
 from kinference.shapes.sse import Event
+from tests.unit.shapes.conversions import CHAT, GEMINI, Stream
+from tests.unit.shapes.conversions import data as stream_of
 
 CALL = {"functionCall": {"name": "f", "args": {}}}
 
@@ -75,3 +77,19 @@ def test_an_error_is_told() -> None:
 def test_what_makes_no_sense_is_passed_over(event: Any) -> None:
     assert [piece for piece in parsed(event) if not isinstance(piece, Started)] == []
     assert GeminiStreamParser().feed(Event("", b"{", b"")) == []
+
+
+def test_an_error_in_a_list_is_one() -> None:
+    stream = Stream(CHAT, GEMINI).feed(
+        stream_of([{"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}])
+    )
+    assert stream.events[-1]["error"]["message"] == "busy"
+    assert stream.translation.is_failed
+
+
+def test_a_candidate_that_nobody_asked_for_is_not_mixed_in() -> None:
+    one = {"content": {"parts": [{"text": "a"}]}}
+    other = {"index": 1, "content": {"parts": [{"text": "X"}]}}
+    body = stream_of({"candidates": [one, other]}, {"candidates": [other]}, {"candidates": [{"finishReason": "STOP"}]})
+    stream = Stream(CHAT, GEMINI).feed(body).end()
+    assert [event["choices"][0]["delta"].get("content") for event in stream.events[1:3]] == ["a", None]

@@ -1,5 +1,8 @@
+import pytest
+
 from kinference.shapes.answers import Frame
-from tests.unit.shapes.conversions import CHAT, MESSAGES, Stream, named
+from kinference.vocabulary import Api
+from tests.unit.shapes.conversions import CHAT, COMPLETIONS, MESSAGES, Stream, named
 
 START = {"type": "message_start", "message": {"id": "msg_1", "model": "up", "usage": {"input_tokens": 3}}}
 STOP = {"type": "message_stop"}
@@ -102,3 +105,11 @@ def test_a10_a_stream_that_breaks_off_says_so() -> None:
 
 def test_it_can_be_kept_alive_by_a_comment() -> None:
     assert Stream(CHAT, MESSAGES).translation.keep_alive() == b": keep-alive\n\n"
+
+
+@pytest.mark.parametrize("client", [CHAT, COMPLETIONS])
+def test_no_usage_is_told_where_none_is_known(client: Api) -> None:
+    stop = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    stream = Stream(client, MESSAGES).feed(named({"type": "message_start", "message": {}}, stop, STOP))
+    assert stream.events[-1] == "[DONE]"
+    assert stream.events[-2]["choices"][0]["finish_reason"] == "stop"

@@ -264,3 +264,9 @@ def test_a_stream_begins_no_more_calls_than_anybody_makes() -> None:
     ]
     assert isinstance(pieces[-1], Failed)
     assert not any(isinstance(piece, Failed) for piece in pieces[:-1])
+
+
+def test_an_error_in_a_list_is_one() -> None:
+    assert parsed([{"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}]) == [
+        Failed("busy", "UNAVAILABLE", 503)
+    ]

@@ -172,3 +172,16 @@ def test_what_makes_no_sense_is_passed_over(event: Any) -> None:
     assert parsed(event) == []
     parser = ResponsesStreamParser()
     assert parser.feed(Event("", b"{", b"")) == parser.close() == []
+
+
+def test_d4_a_call_that_comes_only_with_the_end_is_taken_from_there_and_one_that_came_is_not() -> None:
+    first = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+    second = first | {"call_id": "c2", "name": "g"}
+    response = {"status": "completed", "output": [{"type": "reasoning"}, first, second]}
+    assert parsed(of("output_item.done", item=first), of("completed", response=response)) == [
+        ToolBegun(0, "c1", "f"),
+        ArgumentsPiece(0, "{}"),
+        ToolBegun(1, "c2", "g"),
+        ArgumentsPiece(1, "{}"),
+        Finished(Finish.TOOLS),
+    ]
