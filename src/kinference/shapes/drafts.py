@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from kinference.shapes.ir import Json
 
-_LEAF: Final = frozenset(["type", "description", "enum"])
+_LEAF: Final = frozenset(
+    [
+        *("type", "title", "description", "enum", "const", "default", "examples", "format", "pattern"),
+        *("minLength", "maxLength", "minimum", "maximum", "multipleOf", "minItems", "maxItems", "uniqueItems"),
+    ]
+)
+"""Keywords that hold no schema and were never written otherwise."""
+_ITEMS: Final = _LEAF | {"items"}
 _NAMED: Final = frozenset(["properties", "$defs", "definitions", "patternProperties", "dependentSchemas"])
 """Keywords whose members are named by the client and hold schemas."""
 _LISTED: Final = frozenset(["anyOf", "allOf", "oneOf", "prefixItems"])
@@ -40,8 +47,11 @@ def mended(schema: Json, *, is_whole: bool) -> Json:
 def _mended(schema: Json, is_whole: bool) -> Json:
     kind = schema.get("type")
     is_array = kind == "array" or (type(kind) is list and "array" in kind)
-    if not is_array and kind is not None and _LEAF.issuperset(schema) and schema.get("enum", True):
+    if not is_array and _is_usual(schema, _LEAF):
         return schema
+    if is_array and type(items := schema.get("items")) is dict and _is_usual(schema, _ITEMS):
+        new = _mended(items, is_whole)
+        return schema if new is items else {**schema, "items": new}
     changed: Json = {}  # None: to go
     for key, value in schema.items():
         if value is None:
@@ -61,6 +71,11 @@ def _mended(schema: Json, is_whole: bool) -> Json:
     if not changed:
         return schema
     return {key: value for key, value in (schema | changed).items() if value is not None or key in _VALUES}
+
+
+def _is_usual(schema: Json, known: frozenset[str]) -> bool:
+    """Whether there is nothing to mend about these keywords, as with most schemas, and there are no others."""
+    return known.issuperset(schema) and None not in schema.values() and schema.get("enum") != []
 
 
 def _value(key: str, value: Any, is_whole: bool) -> Any:  # noqa: ANN401 - of a keyword

@@ -11,6 +11,10 @@ from kinference.shapes.scan import BadBody, decode, mend_surrogates
 
 T = TypeVar("T")
 
+_BACKSLASH: Final = b"\\"[0]
+_BRACE: Final = b"{"[0]
+"""Numbers: to look for a byte by its number is ten times as fast as by bytes of one."""
+_ANY: Final = msgspec.json.Decoder(msgspec.Raw)
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
@@ -62,6 +66,8 @@ def object_text(text: str) -> bytes | None:
     if not text.strip():
         return b"{}"
     encoded = text.encode("utf-8", "replace")
+    if encoded[0] == _BRACE and _BACKSLASH not in encoded:  # which leaves no key that could be written wrongly
+        return None if plain(_ANY, encoded) is None else encoded
     if plain(_OBJECT, encoded) is not None:
         return encoded
     mended = mend_surrogates(encoded)

@@ -44,6 +44,8 @@ class _Subset(Frozen, frozen=True):
     formats: frozenset[str] | None = None
     """Of strings; None: any."""
     min_items_max: int | None = None
+    steady: frozenset[str] = _PLAIN
+    """Those that stay as they are, whatever their values."""
     closes: bool = False
     """Whether no object may have other members than those that its schema names."""
 
@@ -71,14 +73,16 @@ _CLAUDES: Final = _Subset(
     min_items_max=1,
     closes=True,
 )
+_GEMINIS_STEADY: Final = frozenset(
+    [
+        *("$id", "$anchor", "type", "format", "title", "description", "enum", "required", "propertyOrdering"),
+        *("minItems", "maxItems", "minimum", "maximum"),
+    ]
+)
 _GEMINIS: Final = _Subset(
-    only=frozenset(
-        [
-            *("$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum"),
-            *("items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf"),
-            *("properties", "additionalProperties", "required", "propertyOrdering"),
-        ]
-    )
+    only=_GEMINIS_STEADY
+    | {"$defs", "$ref", "items", "prefixItems", "anyOf", "oneOf", "properties", "additionalProperties"},
+    steady=_GEMINIS_STEADY,
 )
 _STRICTS: Final = _Subset(
     without=frozenset(["default"]),
@@ -165,12 +169,13 @@ class _Narrowing:
 
     def schema(self, schema: Json) -> Json:
         """One schema and those in it."""
-        if schema.keys() <= _PLAIN and not (self._subset.closes and schema.get("type") == "object"):
+        steady = self._subset.steady
+        if steady.issuperset(schema) and not (self._subset.closes and schema.get("type") == "object"):
             return schema
         kept: Json = {}
         left: Json = {}
         for key, value in self._usual(schema).items():
-            if key in _PLAIN:
+            if key in steady:
                 kept[key] = value
             elif self._subset.leaves_out(key, value):
                 left[key] = value

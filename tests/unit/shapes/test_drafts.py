@@ -75,3 +75,19 @@ def test_every_provider_gets_tools_that_it_can_check(destination: Any) -> None:
     told = json.dumps(sent({"model": "m", "messages": HI, "tools": [tool]}, CHAT, destination))
     assert '"prefixItems"' in told
     assert '"required": ["a"]' in told
+
+
+def test_the_items_of_a_usual_array_are_mended_within_it() -> None:
+    array = {"title": "t", "type": "array", "items": {"type": "array", "items": {"enum": []}}, "description": "d"}
+    fixed = mended(array, is_whole=False)
+    assert list(fixed) == list(array)
+    assert fixed == array | {"items": {"type": "array", "items": {}}}
+    assert mended({"type": "array", "items": {"type": "string"}, "default": None}, is_whole=True)["default"] is None
+    assert "pattern" not in mended({"type": "string", "pattern": None}, is_whole=False)
+
+
+def test_arrays_in_arrays_are_looked_at_once_each() -> None:
+    deep: Any = {"enum": []}
+    for _ in range(100):
+        deep = {"type": "array", "items": deep}
+    assert mended(deep, is_whole=True) != deep

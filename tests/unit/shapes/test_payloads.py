@@ -68,3 +68,11 @@ def test_a_conversation_goes_on_from_its_stand_ins() -> None:
         [{"role": "user", "content": [PARTS[0](PHOTO)]}, {"role": "assistant", "content": "a cat"}]
     ).encode()
     assert digested(second).startswith(digested(first))
+
+
+def test_a_data_url_is_a_payload_by_its_own_word() -> None:
+    lines = "\\n".join(PHOTO[at : at + 76] for at in range(0, 7_600, 76))
+    said = json.dumps([{"image_url": {"url": f"{URL}{lines} "}}]).encode()
+    assert len(digested(said)) < STAND_IN_BYTES + 100
+    bare = json.dumps([{"data": f"{lines} "}]).encode()
+    assert digested(bare) == bare
