@@ -24,6 +24,8 @@ class IndexAgainstModel(RuleBasedStateMachine):
         self.prompts: dict[tuple[int, ...], list[int]] = {}
         self.insertions: list[Insertion] = []
         self.capacities: dict[int, int] = {}
+        self.seen: tuple[int, dict[tuple[int, ...], dict[int, int]]] = (0, {})
+        """The changes there had been a step ago, and what of each prompt each slot held then."""
 
     @initialize(capacities=st.lists(st.integers(1, 30), min_size=SLOTS, max_size=SLOTS))
     def sizes(self, capacities: list[int]) -> None:
@@ -61,6 +63,17 @@ class IndexAgainstModel(RuleBasedStateMachine):
         self.insertions = [one for one in self.insertions if one.slot != slot]
         self.index.resize(slot, self.capacities[slot])
         assert self.index.held(slot) == 0
+
+    @invariant()
+    def whoever_holds_more_or_less_than_a_step_ago_has_changed_since(self) -> None:
+        changes, before = self.seen
+        now = {prompt: self.index.match(blocks, (1 << SLOTS) - 1) for prompt, blocks in self.prompts.items()}
+        changed = self.index.changed_since(changes)
+        for prompt, held in before.items():
+            for slot in range(SLOTS):
+                assert held.get(slot, 0) == now[prompt].get(slot, 0) or changed >> slot & 1
+        assert bool(changed) == (self.index.changes > changes)
+        self.seen = self.index.changes, now
 
     @invariant()
     def match_is_the_naive_longest_prefix_and_presence_is_monotone(self) -> None:

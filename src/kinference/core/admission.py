@@ -24,7 +24,7 @@ from kinference.core.pick import Router
 from kinference.core.request import Request
 from kinference.core.rooms import Rooms, find_rooms, has_room, ready_ms, rooms_later
 from kinference.core.waiting import AdmissionRules, Waiting, WaitingGroup, WaitingLine, costs
-from kinference.core.weigh import Weighing
+from kinference.core.weigh import Prompt, Weighing
 from kinference.ids import Milliseconds, ObjectRef, Seconds
 from kinference.vocabulary import Outcome, QosClass
 
@@ -91,9 +91,12 @@ class Admission:
         for line in self._lines.values():
             line.again_at, line.rooms = 0.0, None
 
-    def admit(self, request: Request, now: Seconds) -> Decision | Waiting:
-        """Decide at once while anyone can start soon; else hold the request: `release` tells what became of it."""
-        weighing = self.router.weigh(request, now)
+    def admit(self, request: Request, now: Seconds, known: Prompt | None = None) -> Decision | Waiting:
+        """Decide at once while anyone can start soon; else hold the request: `release` tells what became of it.
+
+        `known`: its blocks, where they were hashed before.
+        """
+        weighing = self.router.weigh(request, now, known)
         if not isinstance(weighing, Weighing):
             return weighing
         if self._rules.enabled and weighing.weighed.in_milliseconds and not self._may_go(weighing, now):
@@ -211,6 +214,7 @@ class Admission:
         weighing = self.router.weigh(waiting.request, now, waiting.prompt)
         if isinstance(weighing, Decision):
             return None if _may_pass(weighing) else weighing
+        waiting.prompt = weighing.prompt
         line.look(weighing.group)
         place = line.bind(waiting, weighing, ahead)
         return weighing.at(place) if self._follows(weighing, place, now) else None

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, groupby
 from math import log
-from operator import attrgetter
 from typing import Final
 
 from xxhash import xxh3_64_intdigest
@@ -30,7 +29,6 @@ CONTEXT_SLACK: Final = 1.25
 """The prompt's tokens are an estimate: only what is clearly too long is kept from an engine."""
 CACHED_MAX: Final = 1_024
 HASH_MAX: Final = 1.0 - 2.0**-53
-_CLOSED: Final = attrgetter("closed")
 DOUBTS: Final = {
     PrefixSignal.WARMING: "what it stored before its events were read",
     PrefixSignal.GAP: "some of its events were lost",
@@ -337,8 +335,9 @@ def _elsewhere(tiers: Sequence[Sequence[Group]], request: Request, now: Seconds)
 def _all_take(tiers: Sequence[Sequence[Group]], request: Request) -> bool:
     """Whether all of the preferred tier can serve it at this moment, which is nearly always so and soon found."""
     for group in tiers[0] if tiers else ():
-        if not all(map(_CLOSED, group.circuits)):
-            return False
+        for circuit in group.circuits:
+            if not circuit.closed:
+                return False
         limit = group.context_min
         if limit is not None and _context(request, group) + (request.output_tokens or 0) > limit:
             return False

@@ -30,7 +30,7 @@ class _Prefix(EntityLeaf):
 
     key: int
     """Its last block; 0 where there is no such prefix."""
-    held: list[float] = []  # noqa: RUF012 - msgspec gives each its own
+    held: Sequence[float] = ()
     """How much of it each place has."""
     prices: list[Milliseconds] | None = None
     """What a copy costs at each place, once somebody has asked."""
@@ -104,6 +104,14 @@ def _add(lost: dict[str, Milliseconds], name: str, loss: Milliseconds) -> None:
 
 
 def _prefix(prompt: Prompt, group: Group) -> _Prefix:
+    """As it was when the same was asked last, if nobody has come to hold more or less since."""
+    known = prompt.shared
+    if known is None or known[0] is not group:
+        known = prompt.shared = _shared(prompt, group)
+    return _Prefix(known[1], known[2])
+
+
+def _shared(prompt: Prompt, group: Group) -> tuple[Group, int, Sequence[float]]:
     """None is told where a backend competes: nobody knows what it has."""
     if len(prompt.depths) == 1 and len(group.slots) > 1:
         for model, depths in prompt.depths.items():
@@ -112,8 +120,8 @@ def _prefix(prompt: Prompt, group: Group) -> _Prefix:
             held = [depths.get(slot, 0) for slot in group.slots]
             deepest = max(held)
             if min(held) < deepest and min(group.slots) >= 0:
-                return _Prefix(prompt.blocks[model][deepest - 1], [depth / deepest for depth in held])
-    return _Prefix(0)
+                return group, prompt.blocks[model][deepest - 1], [depth / deepest for depth in held]
+    return group, 0, ()
 
 
 def _prices(case: Case, found: _Prefix, harm: Interference) -> Sequence[Milliseconds]:

@@ -7,12 +7,14 @@ from math import sqrt
 from operator import attrgetter, mul
 from typing import Final, Protocol
 
+import msgspec
+
 from kinference.core.health import Circuit
 from kinference.core.ledger import Load
 from kinference.core.rates import Rates
 from kinference.core.roster import Destination
 from kinference.ids import Milliseconds, Seconds
-from kinference.structs import FrozenRecord
+from kinference.structs import EntityLeaf, FrozenRecord
 
 STEP_MS_PER_REQUEST: Final = 0.05
 """What one more sequence in the batch adds to every decode step."""
@@ -35,6 +37,23 @@ RETRY_MS: Final = 2_000.0
 
 
 _FAILURES: Final = attrgetter("failure_ratio")
+
+
+class Common(EntityLeaf):
+    """What terms make of the columns that depend on no request: found once for all that are weighed at one moment, and
+    good for those columns alone.
+    """
+
+    met: Sequence[float] = ()
+    """How many requests one more will decode beside, of these two."""
+    beside: Sequence[float] | None = None
+    left: Sequence[Milliseconds] | None = None
+    chance: float = 0.0
+    """That a prompt finds no engine free, of this."""
+    ahead: Sequence[float] | None = None
+    risks: Sequence[Milliseconds] = ()
+    """Of these."""
+    circuits: Sequence[Circuit] | None = None
 
 
 class Case(FrozenRecord, frozen=True):
@@ -74,6 +93,7 @@ class Case(FrozenRecord, frozen=True):
     """Equal for prompts with an equal head, 0 for one too short to tell."""
     session: int = 0
     """Equal for requests of one session, 0 for one that names none."""
+    common: Common = msgspec.field(default_factory=Common)
 
 
 class CostTerm(Protocol):
@@ -163,11 +183,10 @@ class Interference:
     def column(self, case: Case) -> Sequence[Milliseconds]:
         weight, price = self._weights(case)
         decode = spread_share(case.output_tokens) * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
-        harm = _met(case)
-        for place, work in enumerate(case.work):
-            requests = harm[place]
-            harm[place] = (weight * requests + price) * work + decode * requests
-        return harm
+        return [
+            (weight * requests + price) * work + decode * requests
+            for requests, work in zip(_met(case), case.work, strict=True)
+        ]
 
     def shares(self, case: Case) -> list[float]:
         """What a millisecond of our prefill does to others, at each place."""
@@ -176,24 +195,31 @@ class Interference:
 
     def _weights(self, case: Case) -> tuple[float, float]:
         """What it counts for each who decodes there, and for those that come after it."""
-        engines = len(case.loads)
-        chance = none_free(engines - case.ahead.count(0), engines)
+        common, ahead = case.common, case.ahead
+        if common.ahead is not ahead:
+            engines = len(case.loads)
+            common.ahead, common.chance = ahead, none_free(engines - ahead.count(0), engines)
+        chance = common.chance
         weight, stalled = self.weight, spread_share(case.output_tokens)
         if stalled > weight:
             weight += (stalled - weight) * chance**IN_A_ROW
         return weight, self.crowd * chance
 
 
-def _met(case: Case) -> list[float]:
+def _met(case: Case) -> Sequence[float]:
     """How many requests ours will decode beside: who is there now, and the longer prompts wait there, the less that
     there are fewer than usual.
     """
-    met = list(case.beside)
+    common, beside, lefts = case.common, case.beside, case.left
+    if common.beside is beside and common.left is lefts:
+        return common.met
+    met = list(beside)
     usual = sum(met) / len(met)
-    for place, left in enumerate(case.left):
+    for place, left in enumerate(lefts):
         if left and (requests := met[place]) < usual:
             calm = 1.0 - left / CALM_MS
             met[place] = usual - (usual - requests) * (calm if calm > 0.0 else 0.0)
+    common.met, common.beside, common.left = met, beside, lefts
     return met
 
 
@@ -219,9 +245,12 @@ class Risk:
     name: str = "risk"
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
-        if not any(map(_FAILURES, case.circuits)):
-            return ()
-        return [RETRY_MS * circuit.failure_ratio for circuit in case.circuits]
+        common, circuits = case.common, case.circuits
+        if common.circuits is not circuits:
+            failing = any(map(_FAILURES, circuits))
+            risks = [RETRY_MS * circuit.failure_ratio for circuit in circuits] if failing else ()
+            common.circuits, common.risks = circuits, risks
+        return common.risks
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from kinference.core.cost import Common
 from kinference.core.ledger import SCRAPE_FADES_S, SILENCE_S, UNLIMITED, Load
 from kinference.core.rates import Rates
 from kinference.ids import Milliseconds, Seconds
@@ -23,6 +24,7 @@ class Standing(FrozenRecord, frozen=True):
     """Each as in a `Case`."""
     least_room: float
     """Tokens that the fullest KV cache of all could take."""
+    common: Common
 
 
 def collect(loads: Sequence[Load], rates: Sequence[Rates], changes: int, now: Seconds) -> Standing:
@@ -63,4 +65,4 @@ def collect(loads: Sequence[Load], rates: Sequence[Rates], changes: int, now: Se
         room = load.room - load.resident
         if room < least_room:
             least_room = room
-    return Standing(now, changes, bases, slopes, ahead, beside, left, hung, least_room)
+    return Standing(now, changes, bases, slopes, ahead, beside, left, hung, least_room, Common())

@@ -15,7 +15,7 @@ has had the least has its turn. Nobody saves up by staying away, and who has had
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 from types import MappingProxyType
@@ -82,7 +82,7 @@ class Waiting:
     number: int
     request: Request
     prompt: Prompt
-    """Its blocks, hashed once."""
+    """Its blocks, hashed once, and who held them when it was last weighed."""
     since: Seconds
     until: Seconds
     bound_for: str = ""
@@ -382,8 +382,10 @@ class WaitingLine:
         }
 
 
-def costs(weighing: Weighing, ahead: Mapping[str, Milliseconds]) -> list[Milliseconds]:
+def costs(weighing: Weighing, ahead: Mapping[str, Milliseconds]) -> Sequence[Milliseconds]:
     """What each destination would cost, the work that others wait with for it counted."""
+    if not ahead:
+        return weighing.weighed.totals
     return [
         total + ahead[name] if name in ahead else total
         for name, total in zip(weighing.group.names, weighing.weighed.totals, strict=True)

@@ -1,6 +1,6 @@
 """A request against its candidates: what of its prompt each holds, and what each would have to compute."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import mul
 from typing import Final
 
@@ -22,6 +22,8 @@ from kinference.structs import EntityLeaf, FrozenRecord
 
 ROOM_KNOWN_S: Final[Seconds] = 10.0
 """A scrape older than this tells of no full KV cache any more: a hung exporter must not close an engine for ever."""
+ALL: Final = -1
+"""The bits of all slots."""
 HOUR_MS: Final[Milliseconds] = 3_600_000.0
 
 
@@ -33,6 +35,12 @@ class Prompt(EntityLeaf):
     truncated: bool = False
     key: int = 0
     """Equal for prompts with an equal head, 0 for one too short to tell."""
+    masks: Mapping[str, int] | None = None
+    """Whom it was looked up for."""
+    changes: int = 0
+    """How many changes of the index were seen then."""
+    shared: tuple[Group, int, Sequence[float]] | None = None
+    """Of these: the last block that any holds, 0 where all hold as much, and how much of all up to it each has."""
 
 
 class Weighing(FrozenRecord, frozen=True):
@@ -59,8 +67,15 @@ class Weighing(FrozenRecord, frozen=True):
 
 
 def look_up(request: Request, group: Group, index: PrefixIndex, known: Prompt | None = None) -> Prompt:
-    """Hash the prompt, unless its blocks are known, and find it in the index."""
-    found = Prompt()
+    """Hash the prompt, unless its blocks are known, and find it in the index.
+
+    Where it was looked up for the same destinations before, only who has changed since is asked about.
+    """
+    before = known if known is not None and known.masks == group.masks else None
+    if before is not None and before.changes == index.changes:
+        return before
+    changed = ALL if before is None else index.changed_since(before.changes)
+    found = Prompt(masks=group.masks, changes=index.changes)
     for model, mask in group.masks.items():
         blocks = None if known is None else known.blocks.get(model)
         if blocks is None:
@@ -70,7 +85,10 @@ def look_up(request: Request, group: Group, index: PrefixIndex, known: Prompt | 
         elif known is not None:
             found.truncated = known.truncated
         found.blocks[model] = blocks
-        found.depths[model] = index.match(blocks, mask)
+        depths = index.match(blocks, mask & changed)
+        if before is not None:
+            depths = {slot: depth for slot, depth in before.depths[model].items() if not changed >> slot & 1} | depths
+        found.depths[model] = depths
         found.key = found.key or (blocks[0] if blocks else 0)
     return found
 
@@ -143,6 +161,7 @@ def make_case(request: Request, group: Group, prompt: Prompt, changes: int, now:
         next(group.turns),
         prompt.key,
         xxh3_64_intdigest(request.session.encode("utf-8", "surrogatepass")) if request.session else 0,
+        standing.common,
     )
 
 

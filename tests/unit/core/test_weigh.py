@@ -133,3 +133,18 @@ def test_a_full_cache_that_was_seen_long_ago_keeps_nobody_away() -> None:
     group.loads[0].seen_at = 100.0
     fitting = [make_case(request(), group, Prompt(), 0, now).fitting for now in (100.0, 100.0 + ROOM_KNOWN_S + 0.1)]
     assert list(map(list, fitting)) == [[1], [0, 1]]
+
+
+def test_a_prompt_that_is_looked_up_again_is_found_as_one_that_was_never_seen() -> None:
+    group, index = group_of("m", "m", "m"), PrefixIndex()
+    blocks = hash_prompt((TEXT,), chain_seed("m", "")).blocks
+    first = index.insert(0, blocks[:3])
+    index.insert(1, blocks)
+    known = look_up(request(), group, index)
+    assert look_up(request(), group, index, known) is known
+    index.rollback(first)
+    index.insert(2, blocks[:7])
+    again = look_up(request(), group, index, known)
+    assert again.depths == {"m": {1: 10, 2: 7}} == look_up(request(), group, index).depths
+    assert (again.blocks, again.key, known.depths) == (known.blocks, known.key, {"m": {0: 3, 1: 10}})
+    assert look_up(request(), group.only([0, 2]), index, again).depths == {"m": {2: 7}}

@@ -89,6 +89,26 @@ class PrefixIndex:
         self._holders: dict[int, int] = {}
         self._holdings: dict[int, _Holding] = {}
         self._numbers = count(1)
+        self.changes = 0
+        """How often somebody has come to hold more or less."""
+        self._changed: dict[int, int] = {}
+        """The last such change of each bit, whose was longest ago first."""
+
+    def changed_since(self, changes: int) -> int:
+        """The bits of those who hold more or less than when so many changes had been made."""
+        bits = 0
+        for bit, number in reversed(self._changed.items()):
+            if number <= changes:
+                break
+            bits |= bit
+        return bits
+
+    def _note_change(self, bit: int) -> None:
+        self.changes += 1
+        changed = self._changed
+        if bit in changed:
+            del changed[bit]
+        changed[bit] = self.changes
 
     def match(self, blocks: Sequence[int], mask: int) -> dict[int, int]:
         """Leading blocks held, for each slot of `mask` that holds any.
@@ -135,6 +155,8 @@ class PrefixIndex:
             held[blocks[known - 1]] = number  # a mark for rollback: somebody relies on the blocks up to here
         if moved < len(blocks):
             joining, bit, holders = blocks[moved:], holding.bit, self._holders
+            if known < len(blocks):
+                self._note_change(bit)
             held.update(dict.fromkeys(joining, number))
             young.joined += joining
             holders.update(zip(joining, map(or_, map(holders.get, joining, repeat(0)), repeat(bit)), strict=True))
@@ -153,6 +175,7 @@ class PrefixIndex:
         held[block] = number
         young.joined.append(block)
         self._holders[block] = self._holders.get(block, 0) | holding.bit
+        self._note_change(holding.bit)
         self._evict(holding)
 
     def drop(self, slot: int, blocks: Iterable[int]) -> None:
@@ -244,6 +267,8 @@ class PrefixIndex:
 
     def _remove(self, holding: _Holding, blocks: Collection[int]) -> None:
         held, holders, bit = holding.blocks, self._holders, holding.bit
+        if blocks:
+            self._note_change(bit)
         for block in blocks:
             del held[block]
             others = holders[block] ^ bit

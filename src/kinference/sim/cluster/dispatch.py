@@ -11,14 +11,15 @@ from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
 from kinference.core.request import Request
 from kinference.core.waiting import AdmissionRules
+from kinference.core.weigh import Prompt
 from kinference.ids import Address, ObjectRef, ReservationId, Seconds
+from kinference.sim.cluster.chains import Chains
 from kinference.sim.cluster.engine import LeapingEngine
-from kinference.sim.cluster.job import BLOCK_TOKENS, Job
+from kinference.sim.cluster.job import Job
 from kinference.vocabulary import AbortReason, Api
 
 MODEL: Final = "m"
 POOL: Final = ObjectRef("simulated", "pool")
-NAME_BYTES: Final = 8
 UNAVAILABLE: Final = 503
 TOO_LONG: Final = 400
 HELD: Final = -1
@@ -84,6 +85,7 @@ class CoreDispatcher:
         )
         self._router = Router(self._fleet, rules, Random(seed))
         self._admission = Admission(self._router, admission)
+        self._chains = Chains(MODEL)
         self._held: dict[int, Job] = {}
 
     @property
@@ -91,7 +93,8 @@ class CoreDispatcher:
         return bool(self._held)
 
     def send(self, job: Job, now: Seconds) -> int | None:
-        admitted = self._admission.admit(_request(job), now)
+        known = Prompt({MODEL: self._chains.hashes(job.arrival.blocks)})
+        admitted = self._admission.admit(_request(job), now, known)
         if isinstance(admitted, Decision):
             return self._place(job, admitted)
         self._held[admitted.number] = job
@@ -205,13 +208,12 @@ class Clairvoyant:
 
 
 def _request(job: Job) -> Request:
-    """The job as a request whose tokens are a byte each, so that its blocks are the index's blocks."""
+    """The job as a request whose tokens are a byte each; its blocks are hashed apart, each once."""
     asked = job.arrival
-    named = b"".join([block.to_bytes(NAME_BYTES, "big") * (BLOCK_TOKENS // NAME_BYTES) for block in asked.blocks])
     return Request(
         MODEL,
         Api.OPENAI_CHAT,
-        (named,),
+        (),
         asked.prompt_tokens,
         streaming=True,
         qos=asked.qos,
