@@ -8,6 +8,10 @@ WIDTH, HEIGHT = 460, 240
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 26, 30
 COLOURS = ("#0b6e4f", "#c8553d", "#3a6ea5", "#8a5a9e", "#d4a017", "#5c6b73", "#b0413e", "#2a9d8f", "#7d4f50", "#444")
 DECADES_MAX = 6
+LINE = 13
+NAMES_MAX = (HEIGHT - TOP - BOTTOM) // LINE
+"""Lines of text that a plot has room for; the legend has them all."""
+GOLDEN_ANGLE = 137.508
 
 
 def curves(title: str, lines: Mapping[str, Sequence[float]]) -> str:
@@ -28,23 +32,30 @@ def curves(title: str, lines: Mapping[str, Sequence[float]]) -> str:
         parts.append(
             f'<polyline fill="none" stroke="{_colour(number)}" stroke-width="1.8" points="{points}">'
             f"<title>{escape(name)}</title></polyline>"
-            f'<text x="{LEFT + 8}" y="{TOP + 12 + 13 * number}" fill="{_colour(number)}">{escape(name)}</text>'
         )
+        if len(lines) <= NAMES_MAX:
+            x, y = WIDTH - RIGHT - 4, HEIGHT - BOTTOM - 6 - LINE * (len(lines) - 1 - number)  # below where curves end
+            parts.append(f'<text x="{x}" y="{y}" text-anchor="end" fill="{_colour(number)}">{escape(name)}</text>')
     for share in (0, 25, 50, 75, 100):
         x = LEFT + share / 100 * (WIDTH - LEFT - RIGHT)
         parts.append(f'<text x="{x:.0f}" y="{HEIGHT - 12}" text-anchor="middle">{share}%</text>')
     return _svg(title, parts)
 
 
-def bars(title: str, values: Mapping[str, float]) -> str:
-    """One bar for each name, from 0 up."""
-    top = max(values.values(), default=0.0) or 1.0
-    room = (WIDTH - LEFT - RIGHT) / max(1, len(values))
+def bars(title: str, values: Mapping[str, Mapping[str, float]]) -> str:
+    """Bars from 0 up: those of one policy side by side, in its colour."""
+    flat = [
+        (number, f"{name}, {part}" if part else name, value)
+        for number, (name, of) in enumerate(values.items())
+        for part, value in of.items()
+    ]
+    top = max([value for _, _, value in flat], default=0.0) or 1.0
+    room = (WIDTH - LEFT - RIGHT) / max(1, len(flat))
     parts = [_level(HEIGHT - BOTTOM, "0"), _level(TOP, f"{top:.3g}")]
-    for number, (name, value) in enumerate(values.items()):
+    for place, (number, name, value) in enumerate(flat):
         height = value / top * (HEIGHT - TOP - BOTTOM)
         parts.append(
-            f'<rect x="{LEFT + number * room + 2:.1f}" y="{HEIGHT - BOTTOM - height:.1f}" width="{room - 4:.1f}" '
+            f'<rect x="{LEFT + (place + 0.1) * room:.1f}" y="{HEIGHT - BOTTOM - height:.1f}" width="{0.8 * room:.1f}" '
             f'height="{height:.1f}" fill="{_colour(number)}"><title>{escape(name)}: {value:.3g}</title></rect>'
         )
     return _svg(title, parts)
@@ -59,7 +70,9 @@ def legend(names: Sequence[str]) -> str:
 
 
 def _colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
+    if number < len(COLOURS):
+        return COLOURS[number]
+    return f"hsl({number * GOLDEN_ANGLE % 360:.0f},60%,42%)"
 
 
 def _level(y: float, label: str) -> str:

@@ -6,7 +6,6 @@ from html import escape
 import msgspec
 
 from kinference.sim.cluster.plot import bars, curves, legend
-from kinference.sim.cluster.summary import Summary
 from kinference.sim.cluster.table import COLUMNS, Column, Line, Place
 
 STYLE = """
@@ -57,9 +56,9 @@ def _section(place: Place, lines: Sequence[Line]) -> str:
     first = [(line.policy, line.summaries[0]) for line in lines]
     plots = (
         curves("time to first token, s, by share of requests", {name: one.ttft_s_curve for name, one in first})
-        + bars("cache hits, share of prompt tokens", {name: one.hit_rate for name, one in first})
-        + bars("busiest engine over the mean", {name: one.imbalance for name, one in first})
-        + bars("mean slow-down of each tenant", _tenants(first))
+        + bars("cache hits, share of prompt tokens", {name: {"": one.hit_rate} for name, one in first})
+        + bars("busiest engine over the mean", {name: {"": one.imbalance} for name, one in first})
+        + bars("mean slow-down of each tenant", {name: one.tenants for name, one in first})
     )
     return (
         f"<h2>{escape(str(place))}</h2><table><tr><th>policy</th>{heads}</tr>{rows}</table>"
@@ -75,7 +74,3 @@ def _row(line: Line, lines: Sequence[Line]) -> str:
         mark = ' class="best"' if value == format(best(column, lines), column.form) else ""
         cells.append(f'<td{mark} title="{least:{column.form}} to {most:{column.form}}">{value}</td>')
     return f"<tr><td>{escape(line.policy)}</td>{''.join(cells)}</tr>"
-
-
-def _tenants(first: Sequence[tuple[str, Summary]]) -> dict[str, float]:
-    return {f"{name}, {tenant or 'all'}": slowdown for name, one in first for tenant, slowdown in one.tenants.items()}
