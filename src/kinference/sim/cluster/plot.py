@@ -34,8 +34,10 @@ def curves(title: str, lines: Mapping[str, Sequence[float]]) -> str:
             f"<title>{escape(name)}</title></polyline>"
         )
         if len(lines) <= NAMES_MAX:
-            x, y = WIDTH - RIGHT - 4, HEIGHT - BOTTOM - 6 - LINE * (len(lines) - 1 - number)  # below where curves end
-            parts.append(f'<text x="{x}" y="{y}" text-anchor="end" fill="{_colour(number)}">{escape(name)}</text>')
+            y = HEIGHT - BOTTOM - 6 - LINE * (len(lines) - 1 - number)  # at the right, where curves are high
+            parts.append(
+                f'<text x="{WIDTH - RIGHT - 4}" y="{y}" text-anchor="end" fill="{_colour(number)}">{escape(name)}</text>'
+            )
     for share in (0, 25, 50, 75, 100):
         x = LEFT + share / 100 * (WIDTH - LEFT - RIGHT)
         parts.append(f'<text x="{x:.0f}" y="{HEIGHT - 12}" text-anchor="middle">{share}%</text>')
