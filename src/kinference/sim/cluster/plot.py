@@ -27,16 +27,17 @@ def curves(title: str, lines: Mapping[str, Sequence[float]]) -> str:
 
     parts = [_level(height(10.0**power), f"{10.0**power:g}") for power in range(lowest, highest + 1)]
     for number, (name, values) in enumerate(lines.items()):
+        colour = _colour(number)
         step = (WIDTH - LEFT - RIGHT) / max(1, len(values) - 1)
         points = " ".join(f"{LEFT + place * step:.1f},{height(value):.1f}" for place, value in enumerate(values))
         parts.append(
-            f'<polyline fill="none" stroke="{_colour(number)}" stroke-width="1.8" points="{points}">'
+            f'<polyline fill="none" stroke="{colour}" stroke-width="1.8" points="{points}">'
             f"<title>{escape(name)}</title></polyline>"
         )
         if len(lines) <= NAMES_MAX:
-            y = HEIGHT - BOTTOM - 6 - LINE * (len(lines) - 1 - number)  # at the right, where curves are high
+            y = HEIGHT - BOTTOM - 6 - LINE * (len(lines) - 1 - number)
             parts.append(
-                f'<text x="{WIDTH - RIGHT - 4}" y="{y}" text-anchor="end" fill="{_colour(number)}">{escape(name)}</text>'
+                f'<text x="{WIDTH - RIGHT - 4}" y="{y}" text-anchor="end" fill="{colour}">{escape(name)}</text>'
             )
     for share in (0, 25, 50, 75, 100):
         x = LEFT + share / 100 * (WIDTH - LEFT - RIGHT)
