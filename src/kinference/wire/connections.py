@@ -40,7 +40,7 @@ class Connections(Generic[Guest]):
 
     def __init__(self, most: int, most_per_peer: int, tally: Tally | None = None) -> None:
         self._most, self._most_per_peer = most, most_per_peer
-        self._tally = tally or Tally()
+        self.tally = tally or Tally()
         self._peers: dict[Guest, str] = {}
         self._counts: Counter[str] = Counter()
         self._emptied = asyncio.Event()
@@ -55,21 +55,21 @@ class Connections(Generic[Guest]):
         """Whether one more of this peer is within the bounds; one that is not is counted as refused."""
         has_room = len(self._peers) < self._most and (not peer or self._counts[_origin(peer)] < self._most_per_peer)
         if not has_room:
-            self._tally.refused += 1
+            self.tally.refused += 1
         return has_room
 
     def add(self, guest: Guest, peer: str) -> None:
         """Count it, within the bounds or not."""
         origin = self._peers[guest] = _origin(peer)
         self._counts[origin] += 1
-        self._tally.open = len(self._peers)
+        self.tally.open = len(self._peers)
         self._emptied.clear()
 
     def discard(self, guest: Guest) -> None:
         """It is gone, if it was counted at all."""
         origin = self._peers.pop(guest, None)
         if origin is not None:
-            self._tally.open = len(self._peers)
+            self.tally.open = len(self._peers)
             self._counts[origin] -= 1
             if not self._counts[origin]:
                 del self._counts[origin]

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 from kinference.ids import Seconds
-from kinference.wire.burst import Burst
+from kinference.wire.burst import Burst, Handshakes
 from kinference.wire.connections import LAST_WORDS
 from kinference.wire.grpc_call import Method
 from kinference.wire.grpc_health import SERVICE as HEALTH
@@ -14,6 +15,8 @@ from kinference.wire.grpc_reflection import Reflection
 from kinference.wire.grpc_session import GrpcLimits, GrpcSession, Host
 from kinference.wire.rpc import RpcService
 from kinference.wire.tls import ServerTls
+
+BACKLOG: Final = 1024
 
 
 class GrpcServer:
@@ -45,18 +48,22 @@ class GrpcServer:
         """Bind and serve. Returns the port, which is the system's choice where the address says 0."""
         host, _, port = self._address.rpartition(":")
         loop = asyncio.get_running_loop()
-        burst = self._burst = Burst(lambda: GrpcSession(self._host), self._tls, self._host.limits.handshake_timeout)
+        burst = self._burst = Burst(lambda: GrpcSession(self._host), self._handshakes())
         self._listener = await loop.create_server(
-            burst,
-            host.strip("[]") or None,
-            int(port),
-            backlog=1024,
-            ssl=burst.ssl,
-            ssl_handshake_timeout=burst.ssl_handshake_timeout,
+            burst, host.strip("[]") or None, int(port), backlog=BACKLOG, start_serving=burst.lets_loop_accept
         )
-        burst.attend(self._listener)
+        burst.attend(self._listener, BACKLOG)
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
+
+    def _handshakes(self) -> Handshakes | None:
+        limits = self._host.limits
+        if self._tls is None:
+            return None
+        tally = self._host.sessions.tally
+        return Handshakes(
+            self._tls, limits.handshake_timeout, limits.connections_max, limits.connections_per_peer_max, tally
+        )
 
     async def stop_advertising(self) -> None:
         """Answer health checks with NOT_SERVING and go on serving, so that requests under way can finish."""

@@ -4,7 +4,7 @@ import asyncio
 
 from kinference.ids import Seconds
 from kinference.ports import Clock
-from kinference.wire.burst import Burst
+from kinference.wire.burst import Burst, Handshakes
 from kinference.wire.connections import LAST_WORDS
 from kinference.wire.exchange import Handler
 from kinference.wire.http1.deadlines import Deadlines
@@ -39,16 +39,12 @@ class OwnHttpServer:
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the bound port, which matters for port 0. Raises OSError when the port is taken."""
         site = self._open()
-        burst = self._burst = Burst(lambda: Opening(site), self._tls, self._options.head_timeout)
+        burst, backlog = Burst(lambda: Opening(site), self._handshakes(site)), self._options.backlog
+        self._burst = burst
         self._listener = await site.loop.create_server(
-            burst,
-            host,
-            port,
-            backlog=self._options.backlog,
-            ssl=burst.ssl,
-            ssl_handshake_timeout=burst.ssl_handshake_timeout,
+            burst, host, port, backlog=backlog, start_serving=burst.lets_loop_accept
         )
-        burst.attend(self._listener)
+        burst.attend(self._listener, backlog)
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
 
@@ -57,7 +53,16 @@ class OwnHttpServer:
         site = self._open()
         burst = self._burst = Burst(lambda: Opening(site))
         self._listener = await site.loop.create_unix_server(burst, path, backlog=self._options.backlog)
-        burst.attend(self._listener)
+        burst.attend(self._listener, self._options.backlog)
+
+    def _handshakes(self, site: Site) -> Handshakes | None:
+        options = self._options
+        if self._tls is None:
+            return None
+        tally = site.connections.tally
+        return Handshakes(
+            self._tls, options.head_timeout, options.connections_max, options.connections_per_peer_max, tally
+        )
 
     def _open(self) -> Site:
         loop = asyncio.get_running_loop()

@@ -1,16 +1,18 @@
 """Connections that come together."""
 
 import asyncio
-import os
+import errno
 import ssl
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from socket import create_connection, socket
 from typing import Any
 
 import pytest
 
-from kinference.wire.burst import AT_ONCE, Burst
+from kinference.wire.burst import AT_ONCE, Burst, Handshakes
+from kinference.wire.connections import Tally
 from kinference.wire.http_server import OwnHttpServer
 from kinference.wire.tls import HTTP, ServerTls, TlsFiles
 from tests.unit.wire.certificates import self_signed
@@ -34,7 +36,7 @@ async def test_all_are_taken_within_a_few_turns_of_the_loop(many: int) -> None:
     made: list[int] = []
     burst = Burst(lambda: Counted(made))
     listener = await asyncio.get_running_loop().create_server(burst, "127.0.0.1", 0, backlog=1024)
-    burst.attend(listener)
+    burst.attend(listener, 1024)
     with ExitStack() as stack:
         stack.callback(listener.close)
         stack.callback(burst.close)
@@ -60,7 +62,7 @@ async def test_who_came_first_is_heard_first() -> None:
     heard: list[bytes] = []
     burst = Burst(lambda: Heard(heard))
     listener = await asyncio.get_running_loop().create_server(burst, "127.0.0.1", 0, backlog=1024)
-    burst.attend(listener)
+    burst.attend(listener, 1024)
     with ExitStack() as stack:
         stack.callback(listener.close)
         stack.callback(burst.close)
@@ -92,29 +94,101 @@ async def test_a_unix_socket_is_attended_too(tmp_path: Path) -> None:
     await server.close()
 
 
+def handshakes(folder: Path, most: int = 100, most_per_peer: int = 100) -> Handshakes:
+    pair = self_signed(folder, "server")
+    return Handshakes(ServerTls(TlsFiles(pair.certificate, pair.key), HTTP), 60.0, most, most_per_peer, Tally())
+
+
+@asynccontextmanager
+async def shaking(hands: Handshakes) -> AsyncIterator[tuple[Burst, tuple[Any, ...]]]:
+    """What takes connections, and where."""
+    burst = Burst(asyncio.Protocol, hands)
+    listener = await asyncio.get_running_loop().create_server(burst, "127.0.0.1", 0, start_serving=False)
+    burst.attend(listener, 1024)
+    try:
+        yield burst, listener.sockets[0].getsockname()
+    finally:
+        burst.close()
+        listener.close()
+
+
+async def is_ended(client: socket) -> bool:
+    reader, writer = await asyncio.open_connection(sock=client)
+    try:
+        return not await reader.read()
+    except ConnectionResetError:
+        return True
+    finally:
+        writer.close()
+
+
 async def test_who_shakes_hands_at_the_end_is_dropped(tmp_path: Path) -> None:
-    """Their tasks outlived the server, for as long as a handshake may take."""
-    pair, loop = self_signed(tmp_path, "server"), asyncio.get_running_loop()
-    burst = Burst(asyncio.Protocol, ServerTls(TlsFiles(pair.certificate, pair.key), HTTP), 60.0)
-    listener = await loop.create_server(burst, "127.0.0.1", 0, ssl=burst.ssl, start_serving=False)
-    burst.attend(listener)
+    """They outlived the server, for as long as a handshake may take."""
     before = asyncio.all_tasks()
-    with ExitStack() as stack:
-        stack.callback(listener.close)
-        stack.callback(burst.close)
-        port = stack.enter_context(socket(fileno=os.dup(listener.sockets[0].fileno())))
-        port.listen()  # and not the loop, which would take them itself
-        silent = [stack.enter_context(create_connection(port.getsockname())) for _ in range(20)]
-        burst()
+    async with shaking(handshakes(tmp_path)) as (burst, address), asyncio.timeout(10):
+        silent = [create_connection(address) for _ in range(20)]
         while len(asyncio.all_tasks() - before) < len(silent):  # noqa: ASYNC110 - a handshake tells nobody that it begins
             await asyncio.sleep(0)
         burst.give_up()
-        async with asyncio.timeout(10):
-            for each in silent:
-                reader, writer = await asyncio.open_connection(sock=each)
-                assert not await reader.read()
-                writer.close()
-            await asyncio.gather(*(asyncio.all_tasks() - before), return_exceptions=True)
+        for each in silent:
+            assert await is_ended(each)
+        await asyncio.gather(*(asyncio.all_tasks() - before), return_exceptions=True)
+
+
+@pytest.mark.parametrize(("most", "most_per_peer"), [(7, 100), (100, 7)])
+async def test_no_more_than_so_many_shake_hands_at_once(tmp_path: Path, most: int, most_per_peer: int) -> None:
+    hands, before = handshakes(tmp_path, most, most_per_peer), asyncio.all_tasks()
+    async with shaking(hands) as (burst, address), asyncio.timeout(10):
+        silent = [create_connection(address) for _ in range(20)]
+        while hands.tally.refused < 13:  # noqa: ASYNC110 - a refusal is told to nobody
+            await asyncio.sleep(0)
+        for each in silent[7:]:
+            assert await is_ended(each)
+        silent[0].close()  # its place is another's
+        while len(asyncio.all_tasks() - before) > 6:  # noqa: ASYNC110 - nor the end of a handshake
+            await asyncio.sleep(0)
+        silent.append(create_connection(address))
+        while len(asyncio.all_tasks() - before) < 7:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert hands.tally.refused == 13
+        burst.give_up()
+        for each in (*silent[1:7], silent[-1]):
+            assert await is_ended(each)
+
+
+class Full(socket):
+    """A port whose process has no descriptor left, until it has."""
+
+    is_full = True
+    asked = 0
+
+    def accept(self) -> tuple[socket, Any]:
+        self.asked += 1
+        if self.is_full:
+            raise OSError(errno.EMFILE, "too many open files")
+        return super().accept()
+
+
+async def test_without_a_descriptor_nobody_is_asked_for_in_every_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A port where somebody waits says so in each: nothing else would be done."""
+    monkeypatch.setattr("kinference.wire.burst._REST", 0.001)
+    before = asyncio.all_tasks()
+    async with shaking(handshakes(tmp_path)) as (burst, address), asyncio.timeout(10):
+        burst._unwatch()
+        port = Full(fileno=burst._ports.pop().detach())
+        burst._ports.append(port)
+        burst._watch()
+        silent = create_connection(address)
+        while not port.asked:  # noqa: ASYNC110 - nobody tells that it was asked
+            await asyncio.sleep(0)
+        assert burst._rest is not None
+        port.is_full = False
+        while not asyncio.all_tasks() - before:  # noqa: ASYNC110 - a handshake tells nobody that it begins
+            await asyncio.sleep(0)
+        burst.give_up()
+        assert await is_ended(silent)
 
 
 async def test_each_of_a_burst_shakes_hands_and_who_fails_to_is_nobodys_error(tmp_path: Path) -> None:
