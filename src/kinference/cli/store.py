@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         content = asyncio.run(control.backup(config, environ))
         _write_new(args.file, content)
         records = len(content.splitlines()) - 1
-        print(f"Wrote {records} records to {args.file}")
+        print(f"Wrote {records} records of {control.store_place(config, environ)} to {args.file}")
     elif args.store_verb == "restore":
         print(f"Restored {asyncio.run(control.restore(config, environ, _read(args.file)))} records")
     else:

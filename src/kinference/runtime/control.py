@@ -49,12 +49,16 @@ class Control:
 
 def build_store(config: Config, environ: Mapping[str, str]) -> Store:
     """The configured store; by default a file of this user's, which appears when something is first stored."""
+    place = store_place(config, environ)
+    return SqliteStore(place) if isinstance(place, Path) else PostgresStore(place)
+
+
+def store_place(config: Config, environ: Mapping[str, str]) -> Path | str:
+    """The file of the configured store, or the address of its server, which holds no password."""
     address = config.control.store
     if address is None:
-        return SqliteStore(state_folder(environ) / "control.db")
-    if address.startswith(SQLITE):
-        return SqliteStore(Path(address.removeprefix(SQLITE)))
-    return PostgresStore(address)
+        return state_folder(environ) / "control.db"
+    return Path(address.removeprefix(SQLITE)) if address.startswith(SQLITE) else address
 
 
 def build_credentials(environ: Mapping[str, str], kubernetes: KubernetesSecrets | None = None) -> Credentials:

@@ -28,7 +28,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 def test_a_backup_is_its_owners_and_can_be_restored(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "records.jsonl"
-    assert run("backup", str(file)) == f"Wrote 0 records to {file}\n"
+    assert run("backup", str(file)) == f"Wrote 0 records of {tmp_path}/state/kinference/control.db to {file}\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert run("restore", str(file)) == "Restored 0 records\n"
 
