@@ -7,8 +7,6 @@ from math import sqrt
 from operator import attrgetter, mul
 from typing import Final, Protocol
 
-import msgspec
-
 from kinference.core.health import Circuit
 from kinference.core.ledger import Load
 from kinference.core.rates import Rates
@@ -93,7 +91,8 @@ class Case(FrozenRecord, frozen=True):
     """Equal for prompts with an equal head, 0 for one too short to tell."""
     session: int = 0
     """Equal for requests of one session, 0 for one that names none."""
-    common: Common = msgspec.field(default_factory=Common)
+    common: Common | None = None
+    """Shared with others that are weighed at this moment; None where there are none."""
 
 
 class CostTerm(Protocol):
@@ -195,7 +194,7 @@ class Interference:
 
     def _weights(self, case: Case) -> tuple[float, float]:
         """What it counts for each who decodes there, and for those that come after it."""
-        common, ahead = case.common, case.ahead
+        common, ahead = case.common or Common(), case.ahead
         if common.ahead is not ahead:
             engines = len(case.loads)
             common.ahead, common.chance = ahead, none_free(engines - ahead.count(0), engines)
@@ -210,7 +209,7 @@ def _met(case: Case) -> Sequence[float]:
     """How many requests ours will decode beside: who is there now, and the longer prompts wait there, the less that
     there are fewer than usual.
     """
-    common, beside, lefts = case.common, case.beside, case.left
+    common, beside, lefts = case.common or Common(), case.beside, case.left
     if common.beside is beside and common.left is lefts:
         return common.met
     met = list(beside)
@@ -245,7 +244,7 @@ class Risk:
     name: str = "risk"
 
     def column(self, case: Case) -> Sequence[Milliseconds]:
-        common, circuits = case.common, case.circuits
+        common, circuits = case.common or Common(), case.circuits
         if common.circuits is not circuits:
             failing = any(map(_FAILURES, circuits))
             risks = [RETRY_MS * circuit.failure_ratio for circuit in circuits] if failing else ()
