@@ -187,7 +187,8 @@ class Attempts:
         leg = chat_leg_to(destination, order.inbound, self._outside.directory)
         if leg is None:
             return self._unresolved(AbortReason.NOT_DISPATCHED)
-        way = Way(order.inbound.api, leg.api, self._record.model, order.loss, extends_chat=leg.extends_chat)
+        model, extends = self._record.model, leg.extends_chat
+        way = Way(order.inbound.api, leg.api, model, order.loss, extends_chat=extends, yields=True)
         back: WayBack | None = None
         if order.counts:
             body = count_request(placed.body, way)

@@ -47,7 +47,7 @@ _NAMED: Final = msgspec.json.Decoder(_Named)
 
 def way_back(original: bytes, sent: bytes, way: Way) -> WayBack:
     """What a picker elsewhere did to the client's body, done again for what it tells. Raises BadBody."""
-    planned = plan(original, msgspec.structs.replace(way, model=_model(sent) or way.model))
+    planned = plan(original, msgspec.structs.replace(way, model=_model(sent) or way.model, yields=True))
     return WayBack(planned.back, header(planned.losses))
 
 
@@ -62,7 +62,7 @@ def known_way_back(found: WayBack, api: Api, model: str) -> WayBack:
 
 def in_chat(body: bytes, way: Way) -> tuple[bytes, WayBack]:
     """A client's body for an engine without the client's API, and how the answer comes back. Raises BadBody."""
-    return translated(body, msgspec.structs.replace(way, model=_model(body) or way.model))
+    return translated(body, msgspec.structs.replace(way, model=_model(body) or way.model, yields=True))
 
 
 def own_way_back(body: bytes, way: Way, *, wants_usage: bool) -> WayBack:

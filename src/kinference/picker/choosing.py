@@ -19,11 +19,12 @@ from kinference.picker.tickets import Ticket
 from kinference.ports import Allowance, LocalTarget, PickArguments, PickResult, ProviderTarget
 from kinference.shapes.detect import Parsed, parse
 from kinference.shapes.fields import Named
+from kinference.shapes.hosted_tools import may_have_hosted
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody, decode
 from kinference.shapes.translate import WayBack, reaches
 from kinference.structs import Entity, Frozen
-from kinference.vocabulary import AbortReason, Api, Outcome, StreamUsage
+from kinference.vocabulary import AbortReason, Api, Loss, Outcome, StreamUsage
 
 REASON_MAX_CHARS: Final = 512
 SALT_BYTES: Final = 16
@@ -67,6 +68,8 @@ class Pending(Entity):
     parsed: Parsed
     open_to: frozenset[Api]
     refusal: BadBody | None = None
+    yields: bool = False
+    """Nobody is left who could serve the whole of it: it goes without tools that only other providers run."""
     waiting: Waiting | None = None
 
     def proceed(self, now: Seconds) -> "Chosen | Pending":
@@ -95,13 +98,20 @@ class Pending(Entity):
             return self
         return self.conclude(admitted, now)
 
+    def _may_yield(self) -> bool:
+        return self.arguments.loss is not Loss.STRICT and may_have_hosted(self.body)
+
     def conclude(self, decision: Decision, now: Seconds) -> "Chosen | Pending":
         """Make the body what the destination takes. Where it cannot be, another one is looked for."""
         router, parsed = self.router, self.parsed
         if decision.choice is None:
-            return Chosen(_refused(router, decision, self.refusal), parsed.model)
+            told = _refused(router, decision, self.refusal)
+            if told is decision or self.yields or not self._may_yield():
+                return Chosen(told, parsed.model)
+            self.yields, self.open_to = True, reaches(parsed.api, parsed.needs)
+            return self.proceed(now)
         try:
-            rewritten = rewrite(self.body, parsed, decision.choice, self.arguments)
+            rewritten = rewrite(self.body, parsed, decision.choice, self.arguments, yields=self.yields)
         except BadBody as error:
             router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
             if not isinstance(error, Untranslatable) or not self.open_to:

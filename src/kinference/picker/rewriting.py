@@ -28,20 +28,31 @@ class Rewritten(Frozen, frozen=True):
     """Where the body was translated."""
 
 
-def rewrite(body: bytes, parsed: Parsed, choice: EndpointChoice | BackendChoice, arguments: PickArguments) -> Rewritten:
-    """Make the body what the choice takes. Raises BadBody, and Untranslatable where another API might do."""
+def rewrite(
+    body: bytes,
+    parsed: Parsed,
+    choice: EndpointChoice | BackendChoice,
+    arguments: PickArguments,
+    *,
+    yields: bool = False,
+) -> Rewritten:
+    """Make the body what the choice takes; `yields`: without tools that only another provider runs. Raises BadBody, and
+    Untranslatable where another API might do.
+    """
     if is_count(arguments.request_path):
         return _counting(body, parsed, choice, arguments)
     if isinstance(choice, EndpointChoice):
         api = parsed.api.at_engines
         if api is parsed.api:
             return Rewritten(_salted(_patched(body, parsed, choice), body, parsed))
-        way = Way(parsed.api, api, choice.model, arguments.loss, parsed.streaming, choice.engine.extends_chat)
+        extends = choice.engine.extends_chat
+        way = Way(parsed.api, api, choice.model, arguments.loss, parsed.streaming, extends, yields)
         made, way_back = translated(body, way)
         return Rewritten(_salted(made, body, parsed), "", way_back)
     path = _path(choice, parsed)
     if not choice.api.speaks(parsed.api):
-        made, way_back = translated(body, Way(parsed.api, choice.api, choice.model, arguments.loss, parsed.streaming))
+        way = Way(parsed.api, choice.api, choice.model, arguments.loss, parsed.streaming, yields=yields)
+        made, way_back = translated(body, way)
         return Rewritten(hosted(made, choice.api), path, way_back)
     patched = _patched(body, parsed, choice)
     whole = body if patched is None else patched
@@ -60,7 +71,7 @@ def _counting(
         path = "" if api is parsed.api and api is not Api.GEMINI else count_path(api, parsed.api, choice.model)
     if speaks:
         return Rewritten(_patched(body, parsed, choice), path)
-    return Rewritten(count_request(body, Way(parsed.api, api, choice.model, arguments.loss)), path)
+    return Rewritten(count_request(body, Way(parsed.api, api, choice.model, arguments.loss, yields=True)), path)
 
 
 def _path(choice: BackendChoice, parsed: Parsed) -> str:

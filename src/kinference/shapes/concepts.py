@@ -26,6 +26,8 @@ class Treatment(Enum):
     """Left out without a word: it is about this one exchange with the API it was written for."""
     REFUSED = auto()
     """Without it the request would mean something else: a destination of that API is not chosen."""
+    NEEDED = auto()
+    """A destination that has it is chosen. Where none is left it is dropped, and told."""
 
 
 class Concept(Keyed):
@@ -97,6 +99,7 @@ _CLAMPED: Final = Treatment.CLAMPED
 _DROPPED: Final = Treatment.DROPPED
 _IGNORED: Final = Treatment.IGNORED
 _REFUSED: Final = Treatment.REFUSED
+_NEEDED: Final = Treatment.NEEDED
 
 TARGETS: Final = (
     Api.OPENAI_CHAT,
@@ -126,10 +129,10 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     Concept.FORCED_TOOLS: (_KEPT, _KEPT, _CLAMPED, _KEPT, _CLAMPED),
     Concept.ALLOWED_TOOLS: (_KEPT, _KEPT, _MAPPED, _KEPT, _MAPPED),
     Concept.PARALLEL_TOOLS: (_KEPT, _KEPT, _KEPT, _DROPPED, _CLAMPED),
-    Concept.WEB_SEARCH: (_CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED, _REFUSED),
+    Concept.WEB_SEARCH: (_CLAMPED, _CLAMPED, _CLAMPED, _CLAMPED, _NEEDED),
     Concept.EARLIER_SEARCHES: (_MAPPED, _MAPPED, _MAPPED, _MAPPED, _MAPPED),
-    Concept.CODE_EXECUTION: (_REFUSED, _KEPT, _KEPT, _KEPT, _REFUSED),
-    Concept.MCP: (_REFUSED, _KEPT, _KEPT, _REFUSED, _REFUSED),
+    Concept.CODE_EXECUTION: (_NEEDED, _KEPT, _KEPT, _KEPT, _NEEDED),
+    Concept.MCP: (_NEEDED, _KEPT, _KEPT, _NEEDED, _NEEDED),
     Concept.EARLIER_MCP: (_MAPPED, _MAPPED, _MAPPED, _MAPPED, _MAPPED),
     Concept.EARLIER_CODE: (_MAPPED, _MAPPED, _MAPPED, _MAPPED, _MAPPED),
     Concept.JSON_OBJECT: (_KEPT, _KEPT, _CLAMPED, _KEPT, _CLAMPED),

@@ -52,6 +52,7 @@ ALTERNATING: Final = (Api.ANTHROPIC_MESSAGES, Api.GEMINI, Api.BEDROCK_CONVERSE)
 _MESSAGES: Final = Api.ANTHROPIC_MESSAGES
 _CONVERSE: Final = Api.BEDROCK_CONVERSE
 _REFUSED: Final = Treatment.REFUSED
+_NEEDED: Final = Treatment.NEEDED
 _DROPPED: Final = Treatment.DROPPED
 _PREFILL: Final = Concept.PREFILL
 _MARKS: Final = Concept.CACHE_MARKS
@@ -71,7 +72,7 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     asked = dict.fromkeys(uses(request, target))
     for concept in asked:
         verdict = treatment(concept, target)
-        if verdict is _REFUSED:
+        if verdict is _REFUSED or verdict is _NEEDED:
             raise Untranslatable(f"{name_of(concept, fields)}: no destination of API {target.value} can carry it")
         if verdict is _DROPPED:
             losses += _dropped(concept, request, fields)

@@ -15,6 +15,7 @@ _WORDS: Final = {
     Treatment.DROPPED: "dropped",
     Treatment.IGNORED: "ignored",
     Treatment.REFUSED: "refused",
+    Treatment.NEEDED: "needed",
 }
 _HEAD: Final = """\
 # Translation
@@ -30,6 +31,10 @@ API, in one piece or streamed. Where both speak the same API nothing is translat
 | dropped | Left out, and told in `x-kinference-warnings`. |
 | ignored | Left out without a word: it is about this one exchange with the API it was written for. |
 | refused | Would change the meaning: a destination of that API is not chosen. If no other is left, the answer is 400. |
+| needed | A destination that has it is chosen. If none is left, it is dropped and told. |
+
+Needed is also whatever else among the tools only a provider itself runs, such as a file search or a maker of images. It
+is refused where the request says that just that tool is to be called.
 
 `translation.loss: strict`, or the header `x-kinference-loss: strict` for one request, turns whatever would be told into
 a 400 that names the field; `silent` tells nothing.

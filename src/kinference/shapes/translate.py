@@ -22,14 +22,16 @@ from kinference.shapes.call_ids import distinct
 from kinference.shapes.clamps import OPENAI_ID_MAX
 from kinference.shapes.concepts import Concept, Treatment, as_named, treatment
 from kinference.shapes.dialects import Client, Destination, Reader
+from kinference.shapes.hosted_tools import without_hosted
 from kinference.shapes.hosts import check_vertex
-from kinference.shapes.ir import Request
+from kinference.shapes.ir import Json, Request
 from kinference.shapes.json_hints import hinted, only_hints
 from kinference.shapes.json_text import dumps, loads, loads_mended, object_of
 from kinference.shapes.loss import fit
-from kinference.shapes.lost import Lost, header
+from kinference.shapes.lost import Lost, Untranslatable, header
 from kinference.shapes.paths import EMBED_PATHS
 from kinference.shapes.reasoners import is_openais
+from kinference.shapes.scan import BadBody
 from kinference.shapes.simple import simple
 from kinference.shapes.tooling import NAME_MAX, Tooling, fit_tools
 from kinference.structs import Frozen
@@ -55,6 +57,7 @@ _LIKE_OPENAI: Final = (Api.OPENAI_CHAT, Api.VERTEX_OPENAI)
 _WRAPPING: Final = frozenset(api for api in DESTINATIONS if treatment(Concept.FREE_FORM_TOOLS, api) is Treatment.MAPPED)
 """Those whose tools are functions only."""
 _SILENT: Final = Loss.SILENT
+_STRICT: Final = Loss.STRICT
 """Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
 
 
@@ -70,6 +73,8 @@ class Way(Frozen, frozen=True):
     """Known to be a stream, also where only the client's path says so."""
     extends_chat: bool = False
     """The destination is an engine that takes what vLLM adds to Chat."""
+    yields: bool = False
+    """Rather than be refused, the request goes without tools that only another provider runs."""
 
 
 class Return(Frozen, frozen=True):
@@ -144,9 +149,33 @@ def _carries(shape: Api, concept: Concept) -> bool:
 
 def plan(body: bytes, way: Way) -> Plan:
     """Read a request and fit it to the destination's API. Raises BadBody, and Untranslatable among them."""
-    client, shape = CLIENTS[way.client], way.destination.shape
     value, is_mended = loads_mended(body)
     fields = object_of(value, "body")
+    try:
+        planned = _plan(fields, way)
+    except Untranslatable:
+        if not way.yields or way.loss is _STRICT:
+            raise
+        fields, dropped = without_hosted(fields, way.client, lambda fewer: _can(fewer, way))
+        if not dropped:
+            raise
+        planned = _plan(fields, way)
+        planned = replace(planned, losses=(*dropped, *planned.losses))
+    if is_mended:
+        planned = replace(planned, losses=(*planned.losses, Lost("replaced", "lone surrogates")))
+    return replace(planned, losses=()) if way.loss is _SILENT else planned
+
+
+def _can(fields: Json, way: Way) -> bool:
+    try:
+        emit(_plan(fields, way))
+    except BadBody:
+        return False
+    return True
+
+
+def _plan(fields: Json, way: Way) -> Plan:
+    client, shape = CLIENTS[way.client], way.destination.shape
     request = client.parse_request(fields)
     turns, seen = request.turns, simple(request.turns)
     if seen is None:
@@ -166,8 +195,6 @@ def plan(body: bytes, way: Way) -> Plan:
     if way.destination is Api.VERTEX_ANTHROPIC:
         check_vertex(request)
     request, losses = fit(request, as_named(client.fields, fields), shape, way.loss)
-    if is_mended:
-        losses = (*losses, Lost("replaced", "lone surrogates"))
     is_hinted, is_choice = only_hints(request, shape), request.format is not None and request.format.is_choice
     request = hinted(request, shape)
     id_max = OPENAI_ID_MAX if shape is Api.OPENAI_CHAT and not (is_plain or is_extended) else NAME_MAX
@@ -184,7 +211,7 @@ def plan(body: bytes, way: Way) -> Plan:
         {name: fields[name] for name in client.echoed if name in fields},
         is_choice,
     )
-    return Plan(request, () if way.loss is _SILENT else losses, back)
+    return Plan(request, losses, back)
 
 
 def unasked(body: bytes, way: Way, *, wants_usage: bool) -> WayBack | None:

@@ -144,6 +144,27 @@ def test_what_nobody_can_carry_is_named(fleet: Fleet) -> None:
     assert {row.requests for row in router.snapshot(0.0)} == {0}
 
 
+def test_tools_of_a_providers_own_are_left_out_only_where_nobody_is_left_who_has_them(fleet: Fleet) -> None:
+    specs = [
+        BackendSpec(AUDIO, Api.BEDROCK_CONVERSE, {"gpt": "b"}),
+        BackendSpec(CLAUDE, Api.ANTHROPIC_MESSAGES, {"gpt": "c"}),
+    ]
+    targets = (Target(TargetKind.BACKEND, AUDIO, priority=0), Target(TargetKind.BACKEND, CLAUDE, priority=1))
+    router = translating(fleet, *specs, rules=RoutingRules(models=(ModelRule("gpt", targets),)))
+    found = translated(router, web_search_options={})
+    assert answer(found, 100).destination == ProviderTarget(CLAUDE, "/v1/messages")
+    assert found.way_back is not None
+    assert found.way_back.warnings == "assumed=max_tokens:8192"
+    fleet.set_backends(specs[:1])
+    found = translated(router, web_search_options={})
+    assert answer(found, 100).destination == ProviderTarget(AUDIO, "/model/b/converse")
+    assert found.way_back is not None
+    assert found.way_back.warnings == "dropped=tools:web_search_options"
+    strict = answer(translated(router, loss=Loss.STRICT, web_search_options={}), 100)
+    assert (strict.outcome, strict.reason[:19]) == (Outcome.BAD_REQUEST, "web_search_options:")
+    assert [row.requests for row in router.snapshot(0.0) if not row.address] == [1]
+
+
 def test_a_broken_body_is_told_at_once(fleet: Fleet) -> None:
     router = translating(fleet, BackendSpec(CLAUDE, Api.ANTHROPIC_MESSAGES, {"gpt": "c"}))
     result = answer(translated(router, [{"type": "hologram"}]), 100)
