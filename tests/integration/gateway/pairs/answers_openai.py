@@ -54,17 +54,24 @@ def chat_whole(said: Said, model: str) -> Any:
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments(call)}}
             for call in said.calls
         ]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _CHAT_ENDS[said.ending]}
+    probable = {"content": logprobs_of(said), "refusal": None} if said.logprobs else None
+    choice = {"index": 0, "message": message, "logprobs": probable, "finish_reason": _CHAT_ENDS[said.ending]}
     return {
         "id": "chatcmpl-C1",
         "object": "chat.completion",
         "created": CREATED,
         "model": model,
-        "choices": [choice],
+        "choices": [{**choice, "index": at} for at in range(said.answers)],
         "usage": chat_usage(said.tokens),
         "service_tier": "default",
         "system_fingerprint": "fp_1",
     }
+
+
+def logprobs_of(said: Said) -> list[Any]:
+    """Of each token, and of no other that it could have been."""
+    told = [{"token": token, "logprob": logprob, "top_logprobs": []} for token, logprob in said.logprobs]
+    return [{**one, "bytes": list(str(one["token"]).encode())} for one in told]
 
 
 def _chunk(model: str, choices: list[Any], **members: Any) -> Any:
@@ -152,7 +159,7 @@ def _items(said: Said) -> list[Any]:
         summary = [{"type": "summary_text", "text": said.thought}]
         items.append({"id": "rs_1", "type": "reasoning", "summary": summary, "encrypted_content": said.signature})
     if said.text:
-        content = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}
+        content = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": logprobs_of(said)}
         items.append(_message(content))
     if said.refusal:
         items.append(_message({"type": "refusal", "refusal": said.refusal}))

@@ -118,6 +118,10 @@ def _gemini(said: Said, model: str, parts: list[Any], ending: str | None) -> Any
         candidate["content"] = {"role": "model", "parts": parts}
     if ending:
         candidate["finishReason"] = ending
+    if ending and said.logprobs:
+        chosen = [{"token": token, "tokenId": 1, "logProbability": logprob} for token, logprob in said.logprobs]
+        tops = [{"candidates": [one]} for one in chosen]
+        candidate["logprobsResult"] = {"chosenCandidates": chosen, "topCandidates": tops}
     tokens = said.tokens
     usage = {
         "promptTokenCount": tokens.prompt,
@@ -128,7 +132,8 @@ def _gemini(said: Said, model: str, parts: list[Any], ending: str | None) -> Any
     }
     if tokens.reasoning:
         usage["thoughtsTokenCount"] = tokens.reasoning
-    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model, "responseId": "g1"}
+    candidates = [{**candidate, "index": at} for at in range(said.answers)]
+    return {"candidates": candidates, "usageMetadata": usage, "modelVersion": model, "responseId": "g1"}
 
 
 def gemini_whole(said: Said, model: str) -> Any:

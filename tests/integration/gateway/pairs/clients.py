@@ -15,6 +15,7 @@ from tests.integration.gateway.pairs.meaning import (
     Asked,
     Before,
     Call,
+    Document,
     Got,
     Picture,
     Replayed,
@@ -33,12 +34,17 @@ class Client(Protocol):
     """One API's own client."""
 
     api: Api
+    sdk: Any
 
     def ask(self, model: str, asked: Asked, *, streams: bool) -> Got: ...
 
 
 def data_url(picture: Picture) -> str:
     return picture.url or f"data:{picture.mime};base64,{picture.data}"
+
+
+def file_of(document: Document) -> Any:
+    return {"filename": document.name, "file_data": f"data:{document.mime};base64,{document.data}"}
 
 
 def parsed(id_: str, name: str, text: str) -> Call:
@@ -82,7 +88,7 @@ class ChatClient:
             options["response_format"] = {"type": "json_schema", "json_schema": named}
         if asked.thinks:
             options["reasoning_effort"] = "medium"
-        return options
+        return {**options, **asked.options}
 
     def _messages(self, asked: Asked) -> Iterable[Any]:
         if asked.system:
@@ -104,9 +110,14 @@ class ChatClient:
                     for one in turn.calls
                 ]
             yield message
-        elif turn.pictures:
-            shown = ({"type": "image_url", "image_url": {"url": data_url(one)}} for one in turn.pictures)
-            yield {"role": "user", "content": [{"type": "text", "text": turn.text}, *shown]}
+        elif turn.pictures or turn.documents or turn.sounds:
+            parts: list[Any] = [{"type": "text", "text": turn.text}]
+            parts += ({"type": "image_url", "image_url": {"url": data_url(one)}} for one in turn.pictures)
+            parts += ({"type": "file", "file": file_of(one)} for one in turn.documents)
+            parts += (
+                {"type": "input_audio", "input_audio": {"data": one.data, "format": "wav"}} for one in turn.sounds
+            )
+            yield {"role": "user", "content": parts}
         else:
             yield {"role": "user", "content": turn.text}
 
@@ -212,7 +223,7 @@ class ResponsesClient:
         if asked.thinks:
             options["reasoning"] = {"effort": "medium", "summary": "auto"}
             options["include"] = ["reasoning.encrypted_content"]
-        return options
+        return {**options, **asked.options}
 
     def _items(self, asked: Asked) -> Iterable[Any]:
         for turn in asked.turns:
@@ -237,7 +248,8 @@ class ResponsesClient:
                 }
         else:
             shown = ({"type": "input_image", "image_url": data_url(one), "detail": "auto"} for one in turn.pictures)
-            yield {"role": "user", "content": [{"type": "input_text", "text": turn.text}, *shown]}
+            read = ({"type": "input_file", **file_of(one)} for one in turn.documents)
+            yield {"role": "user", "content": [{"type": "input_text", "text": turn.text}, *shown, *read]}
 
     def _got(self, answer: Response, warnings: str) -> Got:
         text, thought, calls = "", "", []

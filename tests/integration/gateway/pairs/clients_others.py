@@ -50,7 +50,7 @@ class MessagesClient:
         if asked.thinks:
             options["thinking"] = {"type": "adaptive"}
             options["output_config"] = {"effort": "medium"}
-        return options
+        return {**options, **asked.options}
 
     def _turn(self, turn: Turn) -> Any:
         if isinstance(turn, Replayed):
@@ -62,10 +62,14 @@ class MessagesClient:
             said: list[Any] = [{"type": "text", "text": turn.text}] if turn.text else []
             said += ({"type": "tool_use", "id": one.id, "name": one.name, "input": one.arguments} for one in turn.calls)
             return {"role": "assistant", "content": said}
-        if not turn.pictures:
+        if not (turn.pictures or turn.documents):
             return {"role": "user", "content": turn.text}
-        shown = ({"type": "image", "source": self._source(picture)} for picture in turn.pictures)
-        return {"role": "user", "content": [{"type": "text", "text": turn.text}, *shown]}
+        parts: list[Any] = [{"type": "text", "text": turn.text}]
+        parts += ({"type": "image", "source": self._source(picture)} for picture in turn.pictures)
+        for one in turn.documents:
+            source = {"type": "base64", "media_type": one.mime, "data": one.data}
+            parts.append({"type": "document", "source": source, "title": one.name})
+        return {"role": "user", "content": parts}
 
     def _source(self, picture: Picture) -> Any:
         if picture.url:
@@ -128,7 +132,7 @@ class GeminiClient:
             options |= {"response_mime_type": "application/json", "response_json_schema": asked.schema}
         if asked.thinks:
             options["thinking_config"] = google.ThinkingConfig(thinking_budget=2048, include_thoughts=True)
-        return options
+        return {**options, **asked.options}
 
     def _turn(self, turn: Turn) -> google.Content:
         if isinstance(turn, Replayed):
@@ -151,6 +155,9 @@ class GeminiClient:
         elif not isinstance(turn, Replayed):
             yield google.Part(text=turn.text)
             yield from (self._picture(picture) for picture in turn.pictures)
+            held = [(one.data, one.mime) for one in turn.documents] + [(one.data, "audio/wav") for one in turn.sounds]
+            for data, mime in held:
+                yield google.Part.from_bytes(data=base64.b64decode(data), mime_type=mime)
 
     def _picture(self, picture: Picture) -> google.Part:
         if picture.url:

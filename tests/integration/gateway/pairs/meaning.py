@@ -1,7 +1,7 @@
 """What is asked and what is answered, said in no API's words: each client writes the one, each provider the other."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 Ending: TypeAlias = Literal["stop", "stop sequence", "length", "tools", "refused"]
@@ -36,6 +36,9 @@ class Said:
     stop_sequence: str = ""
     refusal: str = ""
     tokens: Tokens = Tokens()
+    answers: int = 1
+    """How often, as answers to the same request."""
+    logprobs: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,27 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Document:
+    """A file by its bytes in base64."""
+
+    data: str
+    name: str = "report.pdf"
+    mime: str = "application/pdf"
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A WAV file by its bytes in base64."""
+
+    data: str
+
+
+@dataclass(frozen=True)
 class User:
     text: str
     pictures: tuple[Picture, ...] = ()
+    documents: tuple[Document, ...] = ()
+    sounds: tuple[Sound, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,6 +141,8 @@ class Asked:
     schema: dict[str, Any] | None = None
     thinks: bool = False
     max_tokens: int = 2000
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further ones, as the client's own library has them."""
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,10 @@ class Pair:
     def is_translated(self) -> bool:
         return self.shape is not self.client.api
 
+    @property
+    def model(self) -> str:
+        return model_at(self.destination)
+
     def ask(self, asked: Asked, said: Reply, purpose: str = PLAIN) -> Got:
         self.gateway.providers.reply = said
         return self.client.ask(model_at(self.destination, purpose), asked, streams=self.streams)

@@ -105,6 +105,8 @@ class Providers:
     def _answer(self, api: Api, shape: Api, path: str, body: Any, is_streaming: bool) -> bytes:
         if embeds(path):
             return json_answer(json.dumps(embeddings(path, body)).encode())
+        if counts(path):
+            return json_answer(json.dumps(COUNTED.get(shape, {})).encode()) if shape in COUNTED else NO_PATH
         speech, reply = SPEECHES[shape], self.reply
         model = str(body.get("model", "theirs"))
         if isinstance(reply, Failed):
@@ -146,6 +148,8 @@ def _shape(api: Api, path: str) -> Api:
     own = {"responses": Api.OPENAI_RESPONSES, "embeddings": Api.OPENAI_EMBEDDINGS}
     if path.partition("?")[0].endswith("chat/completions"):
         return Api.OPENAI_CHAT
+    if path.endswith("responses/input_tokens"):
+        return Api.OPENAI_RESPONSES
     return own.get(action, Api.OPENAI_COMPLETIONS)
 
 
@@ -157,8 +161,24 @@ def embeds(path: str) -> bool:
     return any(word in path for word in (":batchEmbedContents", ":predict", "/embeddings", "/invoke"))
 
 
+TOKENS = 14
+COUNTED: Mapping[Api, Any] = {
+    Api.OPENAI_RESPONSES: {"object": "response.input_tokens", "input_tokens": TOKENS},
+    Api.ANTHROPIC_MESSAGES: {"input_tokens": TOKENS},
+    Api.GEMINI: {"totalTokens": TOKENS},
+    Api.BEDROCK_CONVERSE: {"inputTokens": TOKENS},
+}
+"""What those who count tokens answer."""
+NO_PATH = json_answer(b'{"detail":"Not Found"}', "404 Not Found")
+
+
+def counts(path: str) -> bool:
+    words = ("/count_tokens", "/input_tokens", ":countTokens", "/count-tokens", "tokenize")
+    return any(word in path for word in words)
+
+
 def _faults(shape: Api, path: str, body: Any) -> list[str]:
-    if embeds(path):
+    if embeds(path) or counts(path):
         return []
     if "rawPredict" in path or "RawPredict" in path:
         if body.pop("anthropic_version", "") != "vertex-2023-10-16" or "model" in body:
