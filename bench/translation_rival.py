@@ -10,6 +10,9 @@ to the bytes for the other side, twice for requests:
   `litellm.completion` up to its HTTP client's `post`, without its router, its proxy, and the threads that it leaves work
   to; of ours the body's parsing for routing, and the rewriting, which also makes out the way back.
   (LiteLLM's way to Converse signs by a library that is no part of it: there is no whole figure.)
+
+Answers are counted from the bytes of a whole one to the bytes for a client of Chat: LiteLLM's `transform_response`
+between its HTTP client's response and its own model written as JSON, against ours with what is told of losses.
 """
 
 import argparse
@@ -20,9 +23,12 @@ import timeit
 import venv
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median
 
+from rival.answers import ANSWERS  # type: ignore[import-not-found] # the folder beside this script
+from rival.answers import DESTINATIONS as ANSWERING
 from rival.conversations import CONVERSATIONS, MODEL  # type: ignore[import-not-found] # the folder beside this script
 
 from kinference.core.decision import BackendChoice
@@ -33,7 +39,7 @@ from kinference.shapes.answers import Frame
 from kinference.shapes.detect import parse
 from kinference.shapes.sse import Event
 from kinference.shapes.translate import Way, emit, plan
-from kinference.shapes.way_back import StreamTranslation
+from kinference.shapes.way_back import StreamTranslation, losses_of, read_answer, write_answer
 from kinference.vocabulary import Api
 
 PINNED = "litellm==1.80.0"
@@ -71,6 +77,19 @@ def chunk(name: str) -> Callable[[], object]:
     text, (api, model) = CHUNKS[name].encode(), DESTINATIONS[name]
     back = plan(CONVERSATIONS["one text"](200), Way(Api.OPENAI_CHAT, api, model)).back
     return partial(StreamTranslation(back, Frame("r", 1)).feed, Event("content_block_delta", text, text))
+
+
+def answer(name: str, body: bytes) -> Callable[[], object]:
+    """One whole answer's translation, and what the client is told of what is lost."""
+    api, model = DESTINATIONS[name]
+    back = plan(CONVERSATIONS["agent"](200), Way(Api.OPENAI_CHAT, api, model)).back
+
+    def translated() -> bytes:
+        read = read_answer(back, body)
+        losses_of(back, read)
+        return write_answer(back, read, Frame("r", 1))
+
+    return translated
 
 
 def environment(place: Path) -> Path:
@@ -126,6 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--environment", type=Path, default=Path("build/rival"), help="LiteLLM's environment")
     parser.add_argument("--kib", type=int, nargs="+", default=[1, 16, 64, 256], help="sizes (default 1 16 64 256)")
+    parser.add_argument("--answer-kib", type=int, nargs="+", default=[1, 16], help="of answers (default 1 16)")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of which the median counts (default 7)")
     options = parser.parse_args()
 
@@ -143,6 +163,12 @@ def main() -> None:
                     call = partial(whole, body, way)
                     row += figures(compared(rival, f"whole {name}", body.decode(), call, options.rounds))
                 print(f"| {name} | {kib} | {kind} |{row}", flush=True)
+    print("\n| answer of | KiB | answer | ours | LiteLLM | times |\n|---|--:|---|--:|--:|--:|")
+    for name, said in product(DESTINATIONS, ANSWERS):
+        for kib in options.answer_kib:
+            body = ANSWERING[name](ANSWERS[said](kib << 10))
+            pair = compared(rival, f"answer of {name}", body.decode(), answer(name, body), options.rounds)
+            print(f"| {name} | {kib} | {said} |{figures(pair)}", flush=True)
     print()
     for name, text in CHUNKS.items():
         pair = compared(rival, f"chunk of {name}", text, chunk(name), options.rounds)

@@ -16,6 +16,7 @@ from typing import Any
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # read while it is imported; else it is fetched
 
 # LiteLLM is in this file's own environment alone, where nothing is type-checked.
+import httpx  # type: ignore[import-not-found]
 import litellm  # type: ignore[import-not-found]
 from litellm.llms.anthropic.chat.handler import ModelResponseIterator  # type: ignore[import-not-found]
 from litellm.llms.anthropic.chat.transformation import AnthropicConfig  # type: ignore[import-not-found]
@@ -30,16 +31,25 @@ from litellm.llms.vertex_ai.gemini import transformation as gemini  # type: igno
 from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import (  # type: ignore[import-not-found]
     ModelResponseIterator as GeminiIterator,
 )
+from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import (
+    VertexGeminiConfig,
+)
 
 CLAUDE, CONVERSE, GEMINI = "claude-3-5-sonnet-20241022", "anthropic.claude-3-5-sonnet-20241022-v2:0", "gemini-2.5-pro"
 
 
+ASKED = [{"role": "user", "content": "Find the fault and mend it."}]
+
+
 class Logging:
-    """What LiteLLM's iterator of Gemini's chunks looks at of its logging."""
+    """What LiteLLM's transformations look at of its logging."""
 
     def __init__(self) -> None:
         self.optional_params: dict[str, Any] = {}
         self.model_call_details: dict[str, Any] = {}
+
+    def post_call(self, **_: object) -> None:
+        """Nothing: its logging is no part of what is compared."""
 
 
 # --- its transformation alone, from bytes to bytes ---------------------------------------------------
@@ -65,6 +75,22 @@ def _asked(config: AnthropicConfig, model: str, body: str) -> tuple[list[Any], d
 
 def chunk(iterator: ModelResponseIterator, text: str) -> bytes:
     return str(iterator.chunk_parser(json.loads(text)).model_dump_json(exclude_none=True)).encode()
+
+
+def answer(config: AnthropicConfig, model: str, text: str) -> bytes:
+    came = httpx.Response(200, content=text.encode(), request=httpx.Request("POST", "http://localhost"))
+    made = config.transform_response(
+        model=model,
+        raw_response=came,
+        model_response=litellm.ModelResponse(),
+        logging_obj=Logging(),
+        request_data={},
+        messages=ASKED,
+        optional_params={},
+        litellm_params={},
+        encoding=None,
+    )
+    return str(made.model_dump_json(exclude_none=True)).encode()
 
 
 # --- its whole way, from the client's bytes to those that it gives its HTTP client -------------------
@@ -110,6 +136,9 @@ def microseconds(name: str, text: str, loops: int) -> float:
         "messages": partial(transformed, AnthropicConfig(), CLAUDE, text),
         "gemini": partial(to_gemini, text),
         "converse": partial(transformed, AmazonConverseConfig(), CONVERSE, text),
+        "answer of messages": partial(answer, AnthropicConfig(), CLAUDE, text),
+        "answer of gemini": partial(answer, VertexGeminiConfig(), GEMINI, text),
+        "answer of converse": partial(answer, AmazonConverseConfig(), CONVERSE, text),
         "chunk of messages": partial(chunk, ModelResponseIterator(None, sync_stream=True), text),
         "chunk of gemini": partial(chunk, GeminiIterator(iter(()), sync_stream=True, logging_obj=Logging()), text),
     }

@@ -12,6 +12,7 @@ from kinference.shapes.ir import Block, Executed, Json, ServerCall, Text, Turn, 
 from kinference.shapes.json_text import dumps
 from kinference.shapes.seals import MARK
 
+_HALVES: Final = frozenset([Executed, ServerCall])
 RESPONSES_TOOL: Final = "code_interpreter"
 RESPONSES_ITEM: Final = "code_interpreter_call"
 RESPONSES_OUTPUTS: Final = "code_interpreter_call.outputs"
@@ -139,8 +140,12 @@ def to_gemini(ran: Executed) -> Iterator[Json]:
 
 def joined(blocks: Iterable[Block]) -> Iterator[Block]:
     """The blocks with each run and each call of a server as one, where its result comes."""
+    given = tuple(blocks)
+    if _HALVES.isdisjoint(map(type, given)):
+        yield from given
+        return
     joiner = Joiner()
-    for block in blocks:
+    for block in given:
         if type(block) is Executed or type(block) is ServerCall:
             yield from joiner.feed(block)
         else:

@@ -145,10 +145,11 @@ class ToolRestorer:
     def __init__(self, tooling: Tooling) -> None:
         self._tooling = tooling
         self._held: dict[int, list[str]] = {}
+        self.changes = bool(tooling.names or tooling.free_form or tooling.namespaces or tooling.forms)
 
     def call(self, block: Block) -> Block:
         """A whole call; any other block stays."""
-        if not isinstance(block, ToolCall):
+        if type(block) is not ToolCall or not self.changes:
             return block
         name = self._tooling.names.get(block.name, block.name)
         known = self._known(replace(block, name=name))

@@ -99,6 +99,9 @@ def _restored(back: Return, answer: Answer) -> Answer:
     if is_empty and answer.finish is Finish.STOP:
         raise NoAnswer("the answer is empty")
     restorer = ToolRestorer(back.tooling)
+    is_changed = restorer.changes or back.is_bare_json or back.is_choice
+    if not is_changed and answer.model:
+        return answer  # as most are
 
     def restored(one: Answer) -> Answer:
         blocks = tuple(_bare(restorer.call(block), back) for block in one.blocks)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ _FINISHES: Final[Mapping[object, Finish]] = {
     **dict.fromkeys(("content_filter", "content_filtered", "safety", "refusal"), Finish.REFUSAL),
 }
 """As OpenAI calls it, and as others do that speak its API."""
+_USUAL: Final = frozenset([Text, ToolCall])
 _GAVE_UP: Final = ("error", "abort", "insufficient_system_resource")
 """What others call it when the server failed in the middle."""
 _WRITTEN: Final = ("completion_tokens", "output_tokens")
@@ -91,8 +92,11 @@ def _choice(choice: Json, answer_id: str) -> Answer:
 
 def text_in(members: Json, *names: str) -> str:
     """The first of the members that is a string and not empty; "" when none is."""
-    values = (members.get(name) for name in names)
-    return next((value for value in values if isinstance(value, str) and value), "")
+    for name in names:
+        value = members.get(name)
+        if value and type(value) is str:
+            return value
+    return ""
 
 
 def said_in(content: object) -> tuple[str, str]:
@@ -190,7 +194,9 @@ def count_in(members: Json, *names: str) -> int | None:
     """The first of the members that is a number; 0 is one."""
     for name in names:
         value = members.get(name)
-        if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        if type(value) is int and 0 <= value <= TOKENS_MAX:  # as most are
+            return value
+        if type(value) is int or type(value) is Decimal:
             return int(max(0, min(value, TOKENS_MAX)))
     return None
 
@@ -233,25 +239,35 @@ def _written_choice(answer: Answer, index: int) -> Json:
 
 def logprobs_of(blocks: tuple[Block, ...]) -> Logprobs:
     """Those of all the text."""
-    return tuple(entry for block in blocks if isinstance(block, Text) for entry in block.logprobs)
+    return tuple([entry for block in blocks if type(block) is Text for entry in block.logprobs])
 
 
 def _message(answer: Answer) -> Json:
     blocks = answer.blocks
-    text = "".join(block.text for block in blocks if isinstance(block, Text))
-    refusal = "".join(block.text for block in blocks if isinstance(block, Refusal))
-    calls = [_written(block) for block in blocks if isinstance(block, ToolCall)]
-    message: Json = {"role": "assistant", "content": text or (None if calls else ""), "refusal": refusal or None}
-    if thought := "".join(block.text for block in blocks if isinstance(block, Reasoning)):
-        message["reasoning_content"] = message["reasoning"] = thought  # clients read the one or the other
-    thoughts = (block for block in blocks if isinstance(block, Reasoning | Sealed) and block.issuer is not None)
-    if signed := [signed_block(block) for block in thoughts]:
-        message["thinking_blocks"] = signed
-    if images := [block for block in blocks if isinstance(block, Image)]:
-        message["images"] = made_images.to_chat(images)
+    text = "".join([block.text for block in blocks if type(block) is Text])
+    calls = [_written(block) for block in blocks if type(block) is ToolCall]
+    message: Json = {"role": "assistant", "content": text or (None if calls else ""), "refusal": None}
+    if not _USUAL.issuperset(map(type, blocks)):
+        message |= _beside(blocks)
     if answer.citations:
         message["annotations"] = citations.to_chat(answer.citations)
-    return message | ({"tool_calls": calls} if calls else {})
+    if calls:
+        message["tool_calls"] = calls
+    return message
+
+
+def _beside(blocks: tuple[Block, ...]) -> Iterator[tuple[str, Any]]:
+    """The members that tell of what is neither words nor calls."""
+    if refusal := "".join(block.text for block in blocks if isinstance(block, Refusal)):
+        yield "refusal", refusal
+    if thought := "".join(block.text for block in blocks if isinstance(block, Reasoning)):
+        yield "reasoning_content", thought
+        yield "reasoning", thought  # clients read the one or the other
+    thoughts = (block for block in blocks if isinstance(block, Reasoning | Sealed) and block.issuer is not None)
+    if signed := [signed_block(block) for block in thoughts]:
+        yield "thinking_blocks", signed
+    if images := [block for block in blocks if isinstance(block, Image)]:
+        yield "images", made_images.to_chat(images)
 
 
 def signed_block(block: Reasoning | Sealed) -> Json:
