@@ -39,7 +39,7 @@ GEMINI_STOPS: Final = 5
 
 _SEED_END: Final = 2**31
 _BELOW_TWO: Final = 1.99
-_REACHES_SOMEBODY: Final = re.compile(r"@|^\+\d[\d ()./-]{5,}$")
+_REACHES_SOMEBODY: Final = re.compile(r"@|^\+\d[\d ()./-]{5,}$|^\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}$")
 
 CLAUDE_APIS: Final = (Api.ANTHROPIC_MESSAGES, Api.BEDROCK_CONVERSE)
 OPENAI_APIS: Final = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES)

@@ -227,7 +227,8 @@ def test_e16_an_address_for_a_users_id_is_left_out_and_told() -> None:
     assert "metadata" not in sent(body, CHAT, MESSAGES)
     assert warnings(body, CHAT, MESSAGES) == "dropped=user"
     assert warnings(body | {"user": "u1"}, CHAT, MESSAGES) == ""
-    assert warnings(body | {"user": "+49 (30) 123-456"}, CHAT, MESSAGES) == "dropped=user"
+    for number in ("+49 (30) 123-456", "555-123-4567", "(555) 123.4567"):
+        assert warnings(body | {"user": number}, CHAT, MESSAGES) == "dropped=user"
     for name, got in (("u" * 256, "u" * 256), ("1234567", "1234567")):
         assert sent(body | {"user": name}, CHAT, MESSAGES)["metadata"] == {"user_id": got}
     assert len(sent(body | {"user": "u" * 257}, CHAT, MESSAGES)["metadata"]["user_id"]) == 64
