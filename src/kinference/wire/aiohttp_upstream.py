@@ -1,6 +1,6 @@
 """The HTTP client carrier on aiohttp: `ports.Upstream` over a pool of keep-alive connections."""
 
-import os
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace, TracebackType
@@ -17,6 +17,7 @@ from kinference.ids import Seconds
 from kinference.ports import Headers, Upstream, UpstreamAnswer, UpstreamRequest
 from kinference.wire.connections import EXHAUSTED
 from kinference.wire.patience import Patience
+from kinference.wire.trust import Trust, why
 
 _IDLE_MAX: Seconds = 4.0
 """Below the 5 s after which common engines close an idle connection: reusing one as it closes costs a retry."""
@@ -34,6 +35,7 @@ class AiohttpUpstream(Upstream):
         """`resolver` finds the addresses of names, in place of the system's own."""
         self._pooled = _session(resolver, reuse=True)
         self._fresh = _session(resolver, reuse=False)
+        self._trust = Trust()
 
     async def __aenter__(self) -> Self:
         return self
@@ -61,11 +63,17 @@ class AiohttpUpstream(Upstream):
         """Send again, once, when a kept connection turns out to have been closed at the far end meanwhile."""
         attempt = _Attempt()
         try:
-            return await _send(self._pooled, request, attempt)
+            return await self._send(self._pooled, request, attempt)
         except UpstreamUnreachable:
             if not attempt.reused:
                 raise
-        return await _send(self._fresh, request, _Attempt())
+        return await self._send(self._fresh, request, _Attempt())
+
+    async def _send(
+        self, session: aiohttp.ClientSession, request: UpstreamRequest, attempt: "_Attempt"
+    ) -> aiohttp.ClientResponse:
+        tls = self._trust.context if request.origin.startswith("https:") else True
+        return await _send(session, request, attempt, tls)
 
 
 @dataclass(slots=True)
@@ -146,7 +154,9 @@ def _reuse_trace() -> aiohttp.TraceConfig:
     return trace
 
 
-async def _send(session: aiohttp.ClientSession, request: UpstreamRequest, attempt: _Attempt) -> aiohttp.ClientResponse:
+async def _send(
+    session: aiohttp.ClientSession, request: UpstreamRequest, attempt: _Attempt, tls: ssl.SSLContext | bool
+) -> aiohttp.ClientResponse:
     origin = request.origin
     try:
         return await session.request(
@@ -157,6 +167,7 @@ async def _send(session: aiohttp.ClientSession, request: UpstreamRequest, attemp
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=None, connect=request.timeouts.connect),
             trace_request_ctx=attempt,
+            ssl=tls,
         )
     except aiohttp.ConnectionTimeoutError:
         raise UpstreamUnreachable(f"{origin} did not accept a connection in {request.timeouts.connect:g} s") from None
@@ -168,17 +179,21 @@ async def _send(session: aiohttp.ClientSession, request: UpstreamRequest, attemp
         raise UpstreamUnreachable(f"{origin} has no known address") from None
     except OSError as error:
         if error.errno in EXHAUSTED:
-            raise NoConnectionLeft(f"no connection to {origin} can be opened: {_why(error)}") from None
-        raise UpstreamUnreachable(f"{origin} is unreachable: {_why(error)}") from None
+            raise NoConnectionLeft(f"no connection to {origin} can be opened: {why(_cause(error))}") from None
+        raise UpstreamUnreachable(f"{origin} is unreachable: {why(_cause(error))}") from None
     except (aiohttp.InvalidURL, ValueError):
         raise UpstreamUnreachable(f"{origin} is not a usable address") from None
     except (aiohttp.ClientError, HttpProcessingError):
         raise UpstreamCut(f"{origin} answered with something other than HTTP") from None
 
 
-def _why(error: OSError) -> str:
-    """The system's words for an error; the library's own text may quote the whole URL."""
-    return os.strerror(error.errno).lower() if error.errno else "connection failed"
+def _cause(error: OSError) -> OSError:
+    """What the library's error is about."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        found: object = error.certificate_error
+    else:
+        found = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    return found if isinstance(found, OSError) else error
 
 
 def _fields(request: UpstreamRequest) -> "CIMultiDict[str]":

@@ -1,6 +1,7 @@
 """The authorities by which those whom we call are verified, read again when their file changes."""
 
 import logging
+import os
 import ssl
 from pathlib import Path
 from typing import TypeAlias
@@ -46,6 +47,15 @@ class Trust:
             return before
         _log.info("authorities taken over")
         return fresh
+
+
+def why(error: OSError) -> str:
+    """Why no connection could be made. The system's words: those of a library may quote the whole URL."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate does not verify, {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return "no TLS connection could be made"
+    return os.strerror(error.errno).lower() if error.errno else "connection failed"
 
 
 def _count(context: ssl.SSLContext) -> int:

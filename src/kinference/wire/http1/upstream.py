@@ -1,9 +1,7 @@
 """Our own HTTP/1.1 client carrier: `ports.Upstream` over a pool of keep-alive connections."""
 
 import asyncio
-import os
 import socket
-import ssl
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from kinference.wire.http1.pool import Pool
 from kinference.wire.names import Names
 from kinference.wire.over import OVER
 from kinference.wire.patience import Patience
-from kinference.wire.trust import Trust
+from kinference.wire.trust import Trust, why
 
 
 class Http1Upstream(Upstream):
@@ -93,8 +91,8 @@ class Http1Upstream(Upstream):
             raise UpstreamUnreachable(f"{origin} has no known address") from None
         except OSError as error:
             if error.errno in EXHAUSTED:
-                raise NoConnectionLeft(f"no connection to {origin} can be opened: {_why(error)}") from None
-            raise UpstreamUnreachable(f"{origin} is unreachable: {_why(error)}") from None
+                raise NoConnectionLeft(f"no connection to {origin} can be opened: {why(error)}") from None
+            raise UpstreamUnreachable(f"{origin} is unreachable: {why(error)}") from None
         except ValueError:
             raise UpstreamUnreachable(f"{origin} is not a usable address") from None
 
@@ -190,11 +188,3 @@ class _Http1Answer(UpstreamAnswer):
         if link is not None:
             self._upstream.give_back(link)
         return OVER
-
-
-def _why(error: OSError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate does not verify, {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return "no TLS connection could be made"
-    return os.strerror(error.errno).lower() if error.errno else "connection failed"
