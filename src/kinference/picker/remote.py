@@ -50,8 +50,12 @@ class RemotePicker:
         self, channel: grpc.aio.Channel, token: Callable[[], str] = str, chunk_max_bytes: int = 1024 * 1024
     ) -> None:
         """`token` is asked before each call, since it may have been replaced; `str` gives none."""
-        self._channel, self._chunk_max_bytes = channel, chunk_max_bytes
-        self._token = token
+        self._chunk_max_bytes, self._token = chunk_max_bytes, token
+        self.use(channel)
+
+    def use(self, channel: grpc.aio.Channel) -> None:
+        """From now on call over this one; calls that have begun go on over theirs."""
+        self._channel = channel
         self._push = channel.stream_unary(
             f"/{SERVICE}/PushBody",
             request_serializer=pb.BodyChunk.SerializeToString,

@@ -1,6 +1,6 @@
 """Which planes a process serves, and the way to those that it does not."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum
 from pathlib import Path
@@ -8,17 +8,7 @@ from pathlib import Path
 import grpc
 
 from kinference.config.schema import Peer, Planes
-from kinference.errors import ConfigError
-
-CHANNEL_OPTIONS = (
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 2_000),
-)
-"""A peer that has vanished is noticed within seconds, while a call may last as long as a client's upload; and one that
-is back is found within two: the library would have us wait for up to as many minutes."""
+from kinference.runtime.channels import CHANNEL_OPTIONS, ClientFiles, FollowedChannel
 
 
 class Plane(Enum):
@@ -54,26 +44,18 @@ def _token(peer: Peer | None) -> str:
 
 
 @asynccontextmanager
-async def channel_to(peer: Peer, path: str) -> AsyncIterator[grpc.aio.Channel]:
-    """A channel to a plane of another process. Raises ConfigError, under `path`, for files that cannot be read."""
+async def channel_to(peer: Peer, path: str) -> AsyncIterator[FollowedChannel]:
+    """A channel to a plane of another process. Raises ConfigError, under `path`, for files that are no use."""
+    channel = FollowedChannel(*_way_to(peer, path))
+    try:
+        yield channel
+    finally:
+        await channel.close()
+
+
+def _way_to(peer: Peer, path: str) -> tuple[Sequence[Path], Callable[[], grpc.aio.Channel]]:
     target = str(peer.url.address)
     if peer.url.scheme == "http":
-        channel = grpc.aio.insecure_channel(target, CHANNEL_OPTIONS)
-    else:
-        ca, key, cert = (_content(file, f"{path}.{name}") for name, file in _files(peer))
-        channel = grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(ca, key, cert), CHANNEL_OPTIONS)
-    async with channel:
-        yield channel
-
-
-def _files(peer: Peer) -> tuple[tuple[str, str | None], ...]:
-    return ("ca", peer.ca), ("key", peer.key), ("cert", peer.cert)
-
-
-def _content(file: str | None, path: str) -> bytes | None:
-    try:
-        return Path(file).read_bytes() if file is not None else None
-    except OSError as error:
-        raise ConfigError(
-            path, f"{file} cannot be read: {error.strerror}", "check the path and its permissions"
-        ) from None
+        return (), lambda: grpc.aio.insecure_channel(target, CHANNEL_OPTIONS)
+    files = ClientFiles((f"{path}.ca", peer.ca), (f"{path}.key", peer.key), (f"{path}.cert", peer.cert))
+    return files.paths, lambda: grpc.aio.secure_channel(target, files.credentials(), CHANNEL_OPTIONS)

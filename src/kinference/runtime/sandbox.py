@@ -2,17 +2,18 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import grpc
 
 from kinference.config.values import HostPort
 from kinference.errors import ConfigError
+from kinference.runtime.channels import CHANNEL_OPTIONS, ClientFiles, FollowedChannel
 from kinference.runtime.clock import SystemClock
-from kinference.runtime.planes import CHANNEL_OPTIONS
 from kinference.runtime.wires import Wire, http_upstream
 from kinference.sandbox.authority import Authority
 from kinference.sandbox.polling import BundleClient, Poller, interval_of
@@ -67,9 +68,10 @@ async def sandbox_router(options: SandboxOptions) -> AsyncIterator[SandboxPorts]
         if options.ca_file is not None:
             _write(options.ca_file, authority.pem())
         if options.routes_file is None:
-            poller = await _poller(options, table, stack)
+            poller, following = await _poller(options, table, stack)
             group = await stack.enter_async_context(asyncio.TaskGroup())
-            stack.callback(group.create_task(poller.run()).cancel)
+            for work in (poller.run(), following):
+                stack.callback(group.create_task(work).cancel)
         yield ports
 
 
@@ -87,35 +89,31 @@ async def _bound(start: Callable[[str, int], Awaitable[int]], address: HostPort)
         raise ConfigError(str(address), f"cannot be listened on: {error.strerror}", "port 0 takes a free one") from None
 
 
-async def _poller(options: SandboxOptions, table: RouteTable, stack: AsyncExitStack) -> Poller:
-    """Its first fetch is done when this returns, so that whoever waits for the ready line finds routes."""
-    channel = await stack.enter_async_context(_channel(options))
-    client = BundleClient(channel, lambda: _token(options.variables))
+async def _poller(
+    options: SandboxOptions, table: RouteTable, stack: AsyncExitStack
+) -> tuple[Poller, Coroutine[None, None, None]]:
+    """Its first fetch is done when this returns, so that whoever waits for the ready line finds routes. With it what
+    has it follow its certificates.
+    """
+    channel = _channel(options)
+    stack.push_async_callback(channel.close)
+    client = BundleClient(channel.channel, lambda: _token(options.variables))
     poller = Poller(client.fetch, table, interval_of(options.variables.get(INTERVAL_VARIABLE)))
     await poller.poll()
-    return poller
+    return poller, channel.run(client.use)
 
 
-def _channel(options: SandboxOptions) -> grpc.aio.Channel:
+def _channel(options: SandboxOptions) -> FollowedChannel:
     scheme, _, target = options.endpoint.partition("://")
     target = target.rstrip("/")
     if scheme == "http":
-        return grpc.aio.insecure_channel(target, CHANNEL_OPTIONS)
-    ca, key, certificate = (_content(name, options.variables.get(name)) for name in TLS_VARIABLES)
-    if (key is None) != (certificate is None):
-        raise ConfigError("endpoint", "half a certificate of our own", f"set both of {' and '.join(TLS_VARIABLES[1:])}")
+        return FollowedChannel((), lambda: grpc.aio.insecure_channel(target, CHANNEL_OPTIONS))
+    ca, key, cert = ((name, options.variables.get(name)) for name in TLS_VARIABLES)
     server_name = options.variables.get(SERVER_NAME_VARIABLE)
     names = (("grpc.ssl_target_name_override", server_name),) if server_name else ()
-    credentials = grpc.ssl_channel_credentials(ca, key, certificate)
-    return grpc.aio.secure_channel(target, credentials, (*CHANNEL_OPTIONS, *names))
-
-
-def _content(name: str, file: str | None) -> bytes | None:
-    """Without a variable: the authorities of this machine, and no certificate of our own."""
-    try:
-        return Path(file).read_bytes() if file else None
-    except OSError as error:
-        raise ConfigError(name, f"{file} cannot be read: {error.strerror}", "set it to a readable file") from None
+    files = ClientFiles(ca, key, cert)
+    opened = partial(grpc.aio.secure_channel, target, options=(*CHANNEL_OPTIONS, *names))
+    return FollowedChannel(files.paths, lambda: opened(credentials=files.credentials()))
 
 
 def _token(environ: Mapping[str, str]) -> str:

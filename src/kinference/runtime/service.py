@@ -189,7 +189,7 @@ async def running(config: Config, wire: Wire = Wire.OWN, planes: frozenset[Plane
         stack.callback(parts.feeds.close)
         await service.listen()
         background = await stack.enter_async_context(asyncio.TaskGroup())
-        works = [links.backends.run(), watch_lag(parts.clock, parts.metrics)]
+        works = [links.backends.run(), watch_lag(parts.clock, parts.metrics), *(work() for work in links.works)]
         if not planes.isdisjoint((Plane.PICKER, Plane.GATEWAY)):
             works.append(parts.watcher.run())
         if Plane.PICKER in planes:

@@ -38,6 +38,10 @@ class BundleClient:
     def __init__(self, channel: grpc.aio.Channel, token: Callable[[], str]) -> None:
         """`token` is asked before each fetch: a file may have been renewed."""
         self._token = token
+        self.use(channel)
+
+    def use(self, channel: grpc.aio.Channel) -> None:
+        """From now on fetch over this one."""
         self._call: grpc.aio.UnaryUnaryMultiCallable[
             inference_pb2.GetInferenceBundleRequest, pb.GetInferenceBundleResponse
         ] = channel.unary_unary(

@@ -16,7 +16,7 @@ async def test_a_plane_in_clear_text_is_connected_to_when_it_is_there() -> None:
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     async with channel_to(Peer(Url("http", "127.0.0.1", port)), "planes.picker") as channel:
-        await channel.channel_ready()
+        await channel.channel.channel_ready()
     await server.stop(None)
 
 
@@ -30,7 +30,7 @@ async def test_a_plane_that_is_away_is_looked_for_often() -> None:
     async with asyncio.timeout(6), await asyncio.start_server(turn_away, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         async with channel_to(Peer(Url("http", "127.0.0.1", port)), "planes.picker") as channel:
-            channel.get_state(try_to_connect=True)
+            channel.channel.get_state(try_to_connect=True)
             for _ in range(5):
                 await looked.acquire()
 
