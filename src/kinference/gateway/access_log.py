@@ -36,6 +36,8 @@ class Record:
     tenant = ""
     model = ""
     endpoint = ""
+    upstream_id = ""
+    """What a provider calls the request, by which it can be asked about it."""
     status = 0
     """0 until a head has gone out."""
     end = End.INTERNAL
@@ -102,6 +104,7 @@ def _tell(record: Record, now: Seconds) -> None:
             "outcome": record.end.value,
             "reason": record.reason,
             "endpoint": record.endpoint,
+            "upstream_request_id": record.upstream_id,
             "ttft_ms": None if record.ttft_ms is None else round(record.ttft_ms, 1),
             "duration_ms": round(duration_ms, 1),
             "overhead_ms": None if record.overhead_ms is None else round(record.overhead_ms, 3),

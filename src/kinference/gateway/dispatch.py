@@ -16,6 +16,7 @@ from kinference.gateway import verdict
 from kinference.gateway.access_log import Record
 from kinference.gateway.attempts import Attempts, Delivery, Failure, Order, Sending
 from kinference.gateway.errors import Refusal
+from kinference.gateway.headers import upstream_id_of
 from kinference.gateway.ingress import receive
 from kinference.gateway.opening import Opening, error_in, nothing
 from kinference.gateway.options import GatewayOptions, Outside
@@ -123,6 +124,7 @@ class Dispatch:
         attempts, back = self._attempts, None
         try:
             self._answer = answer = await self._upstream.send(sending.request)
+            self._record.upstream_id = upstream_id_of(answer.headers) if sending.leg.is_provider else ""
             if verdict.is_success(answer.status):
                 back = attempts.own_way_back(answer, sending)
                 is_read = back is not None or sending.leg.api is not self._order.inbound.api

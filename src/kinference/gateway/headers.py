@@ -48,6 +48,7 @@ _JSON: Final = b"application/json"
 """What most answers are: no stream, as need not be found out."""
 _EVENTS: Final = b"text/event-stream"
 _STREAMS: Final[tuple[bytes, ...]] = (_EVENTS, b"application/vnd.amazon.eventstream")
+_UPSTREAM_IDS: Final = frozenset({b"x-request-id", b"request-id", b"x-amzn-requestid", b"apim-request-id"})
 _REQUEST_ID: Final = re.compile(rb"[!-~]{1,256}")
 
 
@@ -91,6 +92,14 @@ def without_betas(received: Headers) -> Headers:
 def to_client(received: Headers) -> Headers:
     """What a client may see of a destination's answer: a short list, so that no inside name leaks."""
     return [field for field in received if field[0] in _TO_CLIENTS]
+
+
+def upstream_id_of(received: Headers) -> str:
+    """What a provider calls the request; "" where it tells no id, or something that is none."""
+    for name, value in received:
+        if name in _UPSTREAM_IDS and _REQUEST_ID.fullmatch(value):
+            return value.decode("ascii")
+    return ""
 
 
 def request_id_of(received: Table) -> str | None:

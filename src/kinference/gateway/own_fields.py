@@ -25,6 +25,8 @@ def own_fields(record: Record, dialect: Dialect, clock: Clock, status: int) -> H
         fields.append((b"request-id", request_id))
     if record.endpoint:
         fields.append((b"x-kinference-endpoint", record.endpoint.encode()))
+    if record.upstream_id:
+        fields.append((b"x-kinference-upstream-request-id", record.upstream_id.encode()))
     if picked is not None and (picked.requests is not None or picked.tokens is not None):
         fields += rate_limit_fields(picked, dialect, clock.wall())
     return fields

@@ -511,3 +511,10 @@ async def test_an_error_that_follows_the_beginning_of_a_stream_is_another_destin
         world = World(FakePicker(ENGINE_A, ENGINE_B), FakeUpstream(failed, FakeAnswer()))
         await Run(world).delivery()
         assert len(world.upstream.requests) == 2
+
+
+async def test_a_providers_id_of_a_request_is_kept_and_an_engines_is_none() -> None:
+    for target, kept in ((PROVIDER, "req_theirs"), (ENGINE_A, "")):
+        run = Run(World(FakePicker(target), FakeUpstream(FakeAnswer(200, (*JSON, (b"request-id", b"req_theirs"))))))
+        await run.delivery()
+        assert run.record.upstream_id == kept

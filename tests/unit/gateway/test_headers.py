@@ -91,3 +91,9 @@ def test_a_stream_is_told_by_its_content_type() -> None:
 @pytest.mark.parametrize(("value", "length"), [(b"12", 12), (b"0", 0), (b"-1", None), (b"1e3", None), (b"", None)])
 def test_a_content_length_is_a_decimal_number(value: bytes, length: int | None) -> None:
     assert headers.content_length(((b"content-length", value),)) == length
+
+
+@pytest.mark.parametrize("name", [b"x-request-id", b"request-id", b"x-amzn-requestid", b"apim-request-id"])
+def test_a_providers_own_id_is_found_under_any_of_its_names(name: bytes) -> None:
+    assert headers.upstream_id_of(((b"server", b"x"), (name, b"req_theirs"))) == "req_theirs"
+    assert headers.upstream_id_of(((name, b"no id"),)) == headers.upstream_id_of(()) == ""

@@ -39,3 +39,11 @@ def test_what_is_left_of_a_tenants_limits_is_told_where_there_are_any() -> None:
     assert not [name for name, _ in own_fields(record, Dialect.OPENAI, clock, 200) if b"ratelimit" in name]
     record.picked = PickResult(Outcome.OK, requests=Allowance(60, 59, 1.0))
     assert (b"x-ratelimit-remaining-requests", b"59") in own_fields(record, Dialect.OPENAI, clock, 200)
+
+
+def test_a_providers_own_id_is_told_beside_ours() -> None:
+    record, clock = made()
+    record.upstream_id = "req_theirs"
+    fields = own_fields(record, Dialect.OPENAI, clock, 200)
+    assert (b"x-kinference-upstream-request-id", b"req_theirs") in fields
+    assert (b"x-request-id", b"req_1") in fields
