@@ -50,8 +50,8 @@ def _mended(schema: Json, is_whole: bool) -> Json:
     if not is_array and _is_usual(schema, _LEAF):
         return schema
     if is_array and type(items := schema.get("items")) is dict and _is_usual(schema, _ITEMS):
-        new = _mended(items, is_whole)
-        return schema if new is items else {**schema, "items": new}
+        inner = _mended(items, is_whole)
+        return schema if inner is items else {**schema, "items": inner}
     changed: Json = {}  # None: to go
     for key, value in schema.items():
         if value is None:

@@ -248,7 +248,7 @@ def _message(answer: Answer) -> Json:
     calls = [_written(block) for block in blocks if type(block) is ToolCall]
     message: Json = {"role": "assistant", "content": text or (None if calls else ""), "refusal": None}
     if not _USUAL.issuperset(map(type, blocks)):
-        message |= _beside(blocks)
+        message |= dict(_beside(blocks))
     if answer.citations:
         message["annotations"] = citations.to_chat(answer.citations)
     if calls:
