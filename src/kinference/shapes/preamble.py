@@ -26,7 +26,8 @@ _FRAMES: Final[Mapping[Api, frozenset[str]]] = {
 """By their names, where events have some."""
 _ECHOES: Final = frozenset({"message_start", "response.created", "response.queued", "response.in_progress"})
 """Those that repeat of the request what looks like an answer."""
-_ENDS: Final = re.compile(rb'"(?:finish_reason|finishReason|blockReason)"\s*:\s*"(?!")|\A\[')
+_ENDS: Final = re.compile(rb'eason"\s*:\s*"(?!")')
+"""A `finish_reason`, `finishReason` or `blockReason`."""
 _ERROR: Final = b'"error"'
 _BYTES_MAX: Final = 2048
 """A longer event without a name brings something, whatever it is."""
@@ -44,8 +45,9 @@ def is_preamble(api: Api, event: Event) -> bool:
     data = event.data
     frames = _FRAMES.get(api)
     if frames is None:
-        is_telling = len(data) > _BYTES_MAX or event.event == "error" or _ERROR in data
-        return not is_telling and WRITTEN.search(data) is None and _ENDS.search(data) is None
+        if len(data) > _BYTES_MAX or event.event == "error" or data[:1] == b"[" or data.find(_ERROR) >= 0:
+            return False
+        return _ENDS.search(data) is None and WRITTEN.search(data) is None
     name = event.event or _type(data)
     return name in frames and (name in _ECHOES or WRITTEN.search(data) is None)
 
