@@ -156,13 +156,13 @@ def stream_usage(api: Api, body: bytes) -> StreamUsage:
 
 def asked_otherwise(api: Api, path: str, body: bytes, *, is_stream: bool) -> bool:
     """Whether a request did not ask for what came: a stream, or an answer in one piece. The body is read only where a
-    look at it says so.
+    look at it says so, or where the word stands in several places.
     """
     if api is Api.GEMINI:
         return streams_by_path(path) is not is_stream
     at = body.rfind(_STREAM)
     looks_so = at >= 0 and _TRUE.match(body, at + len(_STREAM)) is not None
-    if looks_so is is_stream:
+    if looks_so is is_stream and body.find(_STREAM, 0, max(at, 0)) < 0:
         return False
     try:
         return bool(decode(_STREAMING, body).stream) is not is_stream
