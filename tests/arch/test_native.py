@@ -49,6 +49,15 @@ def looked_up(modules: Iterable[Module]) -> Iterator[str]:
                     yield module.at(node, "compiled, it is looked up at each use; say `: Final`")
 
 
+def fields_of_structs(modules: Iterable[Module]) -> Iterator[str]:
+    """Defaults of msgspec's own making."""
+    for module in modules:
+        for node in ast.walk(module.tree):
+            made = ast.unparse(node.value) if isinstance(node, ast.AnnAssign) and node.value is not None else ""
+            if made.startswith("msgspec.field("):
+                yield module.at(node, "compiled, its class is not made: the default is not of the field's type")
+
+
 def test_every_module_on_the_list_exists_and_is_there_once() -> None:
     paths = listed()
     assert paths == sorted(set(paths))
@@ -68,6 +77,21 @@ def test_no_compiled_class_has_options_of_its_own() -> None:
 def test_constants_of_compiled_modules_are_final() -> None:
     findings = list(looked_up(compiled()))
     assert not findings, report(findings)
+
+
+def test_no_field_of_a_compiled_struct_has_a_default_of_another_type() -> None:
+    findings = list(fields_of_structs(compiled()))
+    assert not findings, report(findings)
+
+
+def test_fields_whose_default_is_made_are_found() -> None:
+    lines = """
+        class One(EntityLeaf):
+            good: int = 0
+            made: list[int] = field(default_factory=list)
+            bad: Common = msgspec.field(default_factory=Common)
+    """
+    assert [line.split(":")[1] for line in fields_of_structs([parsed(lines)])] == ["5"]
 
 
 def test_what_waits_is_found() -> None:

@@ -33,6 +33,7 @@ examples:
   kinference explain --config kinference.yaml --request body.json
   curl -s http://127.0.0.1:9090/api/v1/endpoints > now.json
   kinference explain --config kinference.yaml --request body.json --state now.json --tenant alice
+  kinference explain --request body.json --state now.json                                # served with --engine, no file
   curl -s 'http://127.0.0.1:9090/api/v1/recordings?limit=100' > recordings.json     # with routing.record in the file
   kinference explain --recording recordings.json
   curl -s http://127.0.0.1:9090/api/v1/refusals > refusals.json                      # the same of who was refused
@@ -76,11 +77,13 @@ def add(verbs: Verbs) -> None:
         allow_abbrev=False,
     )
     asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--request", type=Path, metavar="FILE", help="the request's body, JSON; goes with --config")
+    asked.add_argument("--request", type=Path, metavar="FILE", help="the request's body, JSON")
     asked.add_argument(
         "--recording", type=Path, metavar="FILE", help="the admin port's recordings or refusals: made again"
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the router's configuration")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="the router's configuration; without: the endpoints of --state"
+    )
     parser.add_argument("--path", default="/v1/chat/completions", metavar="PATH", help="its path (%(default)s)")
     parser.add_argument("--state", type=Path, metavar="FILE", help="the admin port's endpoints; without: all are idle")
     parser.add_argument("--tenant", default="", metavar="NAME")
@@ -95,8 +98,8 @@ def run(args: argparse.Namespace) -> int:
     """Exit code 0 when a destination was found, 1 when not; or when every recorded decision came out as it was made."""
     if args.recording is not None:
         return _replay(args.recording, as_json=args.json)
-    if args.config is None:
-        print("kinference explain: --request needs --config", file=sys.stderr)
+    if args.config is None and args.state is None:
+        print("kinference explain: --request needs --config or --state", file=sys.stderr)
         return 2
     if api_of_path(args.path) is None:
         print(
@@ -106,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         config = load(args.config, process_environment())
     except InvalidConfig as error:
-        print("\n".join(error.lines(args.config)), file=sys.stderr)
+        told = error.lines(args.config) if args.config else map(str, error.problems)
+        print("\n".join(told), file=sys.stderr)
         return 1
     state = _state(args.state) if args.state else None
     question = Question(_read(args.request), args.path, args.tenant, QosClass[args.qos])

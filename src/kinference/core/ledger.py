@@ -293,14 +293,16 @@ class Ledger:
             load.is_disproved, load.doubted, load.lost = True, 0, 0
         reservation.idle_scrapes = load.idle_scrapes
 
-    def release(self, number: ReservationId, now: Seconds) -> bool:
-        """Give everything back. False when that has been done."""
+    def release(self, number: ReservationId, now: Seconds, *, is_told: bool = True) -> bool:
+        """Give everything back. False when that has been done. Unless somebody has told of its end nobody knows when
+        the next one had its turn: long ago.
+        """
         reservation = self._live.pop(number, None)
         if reservation is None:
             return False
         if reservation.is_counted:
             if not reservation.first_token_seen:
-                _computed(reservation, number, now)
+                _computed(reservation, number, now if is_told else reservation.load.begun_at)
             _give_back(reservation)
         return True
 

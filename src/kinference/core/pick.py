@@ -25,6 +25,7 @@ from kinference.core.reasons import unknown_pool
 from kinference.core.recording import Recording, Recordings, Setting, record
 from kinference.core.refusal import Refusal, RulesApplied, record_refusal, refuse
 from kinference.core.request import Request
+from kinference.core.rooms import is_unheard
 from kinference.core.roster import Roster
 from kinference.core.scoring import Column, Draw, weigh
 from kinference.core.snapshot import DestinationSnapshot, take_snapshot
@@ -161,6 +162,7 @@ class Router:
         alone, is_lone = destination.load.prefilling == 0, destination.load.requests == 0
         if not alone:
             destination.load.close_silence(rates.ms_per_token, now)
+            rates.typical.is_unheard = rates.typical.samples == 0 and is_unheard(destination.load, rates, now)
         if self._scoring.harm is not None:
             self._copies.learn(weighing, self._scoring.harm)
         reservation = self._ledger.reserve(destination.load, uncached, case.output_tokens, now)
@@ -261,10 +263,13 @@ class Router:
         """The request died after the decision: give the load back, and take back the optimistic prefix insertion
         where the endpoint never saw the prompt.
         """
+        self._end(reservation, reason, now, is_told=True)
+
+    def _end(self, reservation: ReservationId, reason: AbortReason, now: Seconds, *, is_told: bool) -> None:
         flight = self._landed(reservation)
         if flight is None:
             return
-        self._ledger.release(reservation, now)
+        self._ledger.release(reservation, now, is_told=is_told)
         flight.settle_unreported(reason)
         if reason in NEVER_SEEN:
             self._take_back(flight)
@@ -276,7 +281,8 @@ class Router:
 
     def expire(self, reservation: ReservationId, dispatched: bool, now: Seconds) -> None:
         """The ticket's time is over with nothing heard: give the load back; if never dispatched, as NOT_DISPATCHED."""
-        self.abort(reservation, AbortReason.UNSPECIFIED if dispatched else AbortReason.NOT_DISPATCHED, now)
+        reason = AbortReason.UNSPECIFIED if dispatched else AbortReason.NOT_DISPATCHED
+        self._end(reservation, reason, now, is_told=not dispatched)
 
     def sent(self, reservation: ReservationId) -> SentPrompt | None:
         """The prompt of a request under way, where its endpoint tells of its cache; None once it has ended."""
@@ -405,7 +411,7 @@ def _computed_tokens(load: Load, rates: Rates, ahead: float, now: Seconds) -> fl
     slope = rates.ms_per_token
     if slope < MS_PER_TOKEN_MIN:
         slope = MS_PER_TOKEN_MIN
-    if rates.typical.samples == 0 and not load.waiting and load.is_silent(slope, now):
+    if is_unheard(load, rates, now):
         return 0.0
     return load.left_of(ahead, slope, now)
 

@@ -113,6 +113,8 @@ class Typical:
     samples: int = 0
     in_line: int = 0
     """How many of them had other prompts before them: while few, whether prompts wait for each other is a guess."""
+    is_unheard: bool = False
+    """None was ever reported, though one was overdue by more than is waited for a guess."""
     adapter_ms: Milliseconds = ADAPTER_MS
     """What loading it takes, where it is an adapter."""
     is_measured: bool = False
@@ -122,6 +124,7 @@ class Typical:
     def learn(self, tokens: float, ttft_ms: Milliseconds) -> None:
         """A first token somewhere in the pool."""
         self.samples += 1
+        self.is_unheard = False
         self._sums.add(tokens, ttft_ms, FORGETTING)
         prior, far, sums = self.line, PRIOR_TOKENS, self._sums
         prior_ms = prior.at(far)

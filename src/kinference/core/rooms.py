@@ -88,7 +88,7 @@ def ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
     guess.
     """
     slope = rates.ms_per_token
-    if rates.typical.samples == 0 and not load.waiting and load.is_silent(slope, now):
+    if is_unheard(load, rates, now):
         return 0.0
     left_ms = slope * load.prefill_tokens - load.done_ms(slope, now)
     if load.doubted:
@@ -96,6 +96,14 @@ def ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:
     if load.foreign_tokens:
         left_ms += slope * load.foreign_tokens * SCRAPE_FADES_S / (SCRAPE_FADES_S + abs(now - load.seen_at))
     return left_ms
+
+
+def is_unheard(load: Load, rates: Rates, now: Seconds) -> bool:
+    """Whether nobody seems to report: nobody ever has, and a first token is overdue by more than a guess may take, or
+    has been since anybody was sent there.
+    """
+    typical = rates.typical
+    return typical.samples == 0 and not load.waiting and (typical.is_unheard or load.is_silent(rates.ms_per_token, now))
 
 
 def _is_untried(load: Load, rates: Rates) -> bool:

@@ -7,10 +7,10 @@ from random import Random
 import msgspec
 
 from kinference.config.schema import Config
-from kinference.core.fleet import Fleet, Observation
+from kinference.core.fleet import EndpointSpec, Fleet, Observation
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
-from kinference.ids import StreamId
+from kinference.ids import Address, ObjectRef, StreamId
 from kinference.picker.choosing import Chosen, choose
 from kinference.ports import PickArguments
 from kinference.runtime.rules import apply, routing_rules
@@ -48,15 +48,34 @@ class Question:
 
 
 def rehearse(config: Config, state: Iterable[EndpointState] | None, question: Question) -> Chosen:
-    """What would be decided. Without a state all endpoints are idle and serve whatever they are asked for."""
+    """What would be decided. Without a state all endpoints are idle and serve whatever they are asked for.
+
+    Where nothing names any pool the fleet is what the state lists, as of a router that was told of engines by flags.
+    """
     fleet = Fleet()
     rules = routing_rules(config)
     router = Router(fleet, rules, Random(question.seed))
     apply(config, router, fleet)
+    if state is not None and not config.pools:
+        state = tuple(state)
+        _found(fleet, state)
     for one in _idle(fleet, rules, question) if state is None else state:
         _tell(fleet, one)
     arguments = PickArguments(StreamId(0), question.tenant, qos=question.qos, request_path=question.path)
     return choose(router, arguments, question.body, 0.0)
+
+
+def _found(fleet: Fleet, state: Iterable[EndpointState]) -> None:
+    pools: dict[str, list[EndpointSpec]] = {}
+    for one in state:
+        pools.setdefault(one.pool, []).append(EndpointSpec(_ref(one.pool), Address(one.address)))
+    for name, endpoints in pools.items():
+        fleet.set_pool(_ref(name), endpoints)
+
+
+def _ref(pool: str) -> ObjectRef:
+    namespace, _, name = pool.rpartition("/")
+    return ObjectRef(namespace, name)
 
 
 def _idle(fleet: Fleet, rules: RoutingRules, question: Question) -> list[EndpointState]:

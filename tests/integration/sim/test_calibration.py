@@ -26,7 +26,11 @@ from kinference.sim.workloads.catalogue import WORKLOADS
 from kinference.wire.aiohttp_upstream import AiohttpUpstream
 
 HALF_A_STEP_S = ENGINE.step_s(ENGINE.batched_tokens_max, 0, 0) / 2
-"""Who arrives a moment before or after a step begins waits one step less or more; in a queue that goes on to others."""
+"""As below, of prompts in a queue: over a socket arrivals are what they happen to be, on whatever percentile they fall."""
+A_DECODE_STEP_S = 0.01
+"""Who arrives a moment before or after a step begins waits one step less or more: of the least times to first token, which
+are no more than a few such steps, that is more than 5%.
+"""
 
 
 def stepped(arrivals: list[Arrival]) -> list[float]:
@@ -52,13 +56,14 @@ def leapt(arrivals: list[Arrival]) -> list[float]:
 
 
 @pytest.mark.parametrize("load", [0.5, 0.8, 0.95])
-@pytest.mark.parametrize("name", ["chats", "agents", "documents"])
+@pytest.mark.parametrize("name", list(WORKLOADS))
 def test_percentiles_of_the_time_to_first_token_agree(name: str, load: float) -> None:
     arrivals = at_load(WORKLOADS[name](Random(5), 400, 1.5), (ENGINE,), load)
     exact, near = stepped(arrivals), leapt(arrivals)
     assert len(exact) == len(near) == len(arrivals)
-    for share in (0.1, 0.5, 0.9, 0.99):
-        assert percentile(near, share) == pytest.approx(percentile(exact, share), rel=0.05, abs=HALF_A_STEP_S)
+    assert percentile(near, 0.1) == pytest.approx(percentile(exact, 0.1), rel=0.05, abs=A_DECODE_STEP_S)
+    for share in (0.5, 0.9, 0.99):
+        assert percentile(near, share) == pytest.approx(percentile(exact, share), rel=0.05)
 
 
 class Asked(msgspec.Struct):

@@ -51,6 +51,20 @@ def test_names_that_differ_at_their_ends_are_told_apart(
     assert (shown.count("8000"), shown.count("8001")) == (1, 1)
 
 
+def test_without_a_file_the_fleet_is_what_the_state_lists(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoints = [
+        {"pool": "default/p", "address": f"{host}:8000", "models": ["m"], "waiting": waiting, "running": 5}
+        for host, waiting in (("a", 90), ("b", 0))
+    ]
+    (tmp_path / "state.json").write_text(json.dumps({"endpoints": endpoints}))
+    request = ["explain", "--request", flags[-1], "--state", str(tmp_path / "state.json"), "--json"]
+    assert main(request) == 0
+    told = json.loads(capsys.readouterr().out)["explanation"]
+    assert (told["pick"], told["runner_up"]) == ("default/p/b:8000", "default/p/a:8000")
+
+
 def test_a_state_that_leaves_nobody_is_refused_with_the_reason(
     flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,7 +127,7 @@ def test_what_is_no_recording_is_one_line(tmp_path: Path, capsys: pytest.Capture
 
 def test_a_request_needs_a_configuration(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", *flags[3:]]) == 2
-    assert "--request needs --config" in capsys.readouterr().err
+    assert "--request needs --config or --state" in capsys.readouterr().err
 
 
 def refused(tmp_path: Path, reason: str = "") -> str:

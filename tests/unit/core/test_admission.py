@@ -125,6 +125,32 @@ def test_without_metrics_too_nobody_is_held_for_ever_on_a_guess() -> None:
     assert all(isinstance(world.admission.admit(chat(str(number)), 6.1), Decision) for number in range(50))
 
 
+def test_picks_whose_time_is_over_with_nothing_heard_of_them_hold_nobody_back() -> None:
+    world, sent = World(is_cold=True), []
+    for second in range(120):
+        now = float(second)
+        admitted = world.admission.admit(chat(str(second)), now)
+        released = [decision for _, decision in world.released(now)]
+        sent += [(now, one) for one in (admitted, *released) if isinstance(one, Decision)]
+        while sent and sent[0][0] <= now - 30.0:
+            world.router.expire(sent.pop(0)[1].reservation, True, now)
+        assert second < 4 or len(world.admission) == 0
+
+
+def test_once_it_is_known_that_nobody_reports_nobody_waits_for_a_guess_until_somebody_does() -> None:
+    world, first = World(is_cold=True), []
+    for second in range(5):
+        admitted = world.admission.admit(chat(str(second)), float(second))
+        first += [admitted, *(decision for _, decision in world.released(float(second)))]
+    assert len(world.admission) == 0
+    for one in first:
+        if isinstance(one, Decision):
+            world.router.abort(one.reservation, AbortReason.UNSPECIFIED, 10.0)
+    again = [world.go(chat(f"again {number}"), 20.0) for number in range(20)]
+    world.router.first_token(again[0].reservation, 1_000.0, 200, 21.0)
+    world.hold(chat("once more"), 21.1)
+
+
 def test_an_engine_that_says_that_requests_wait_there_is_believed() -> None:
     world = World()
     world.go(chat("a"))

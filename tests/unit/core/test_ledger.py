@@ -9,6 +9,8 @@ from kinference.core.ledger import (
     IDLE_SCRAPES,
     LAG_MS_MAX,
     LOST_AFTER_S,
+    SILENCE,
+    SILENCE_MS,
     UNLIMITED,
     Ledger,
     Load,
@@ -320,6 +322,15 @@ def test_a_silence_that_has_not_gone_on_for_so_long_goes_on() -> None:
     ledger.reserve(load, 1_000, 10, now=0.0)
     load.close_silence(1.0, 2.0)
     assert load.begun_at == 0.0
+
+
+def test_what_is_given_back_with_nothing_heard_of_it_does_not_begin_the_time_of_the_next_one() -> None:
+    ledger, load = Ledger(), Load()
+    numbers = [ledger.reserve(load, 1_000, 10, now=float(second)) for second in range(60)]
+    ledger.release(numbers[0], 60.0, is_told=False)
+    assert load.done_ms(1.0, 60.0) == 60_000.0 - SILENCE * 1_000.0 - SILENCE_MS
+    ledger.release(numbers[1], 60.0)
+    assert load.done_ms(1.0, 60.0) == 0.0
 
 
 def test_where_nobody_has_ever_reported_nobody_waits_long_for_a_guess() -> None:

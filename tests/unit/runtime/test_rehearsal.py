@@ -49,3 +49,10 @@ def test_the_same_seed_decides_the_same() -> None:
 
 def test_a_body_that_is_none_is_said() -> None:
     assert rehearse(CONFIG, [], Question(b"[]", "/v1/chat/completions")).decision.outcome is Outcome.BAD_REQUEST
+
+
+def test_a_fleet_that_nothing_names_is_that_of_the_state() -> None:
+    found = [state("a:8000", pool="here/p"), state("b:8000", pool="there/q"), state("c:8000", models=("other",))]
+    explanation = rehearse(Config(), found, QUESTION).decision.explain()
+    assert [one.destination for one in explanation.candidates] == ["here/p/a:8000", "there/q/b:8000"]
+    assert [one.destination for one in rehearse(CONFIG, found, QUESTION).decision.explain().candidates] == []

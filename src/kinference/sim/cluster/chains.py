@@ -1,6 +1,5 @@
 """The hashes that the core would make of prompts whose blocks have names: each block is hashed once, not each turn."""
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,7 +18,7 @@ class Chains:
 
     def __init__(self, model: str) -> None:
         self._seed = chain_seed(model, "")
-        self._known: dict[BlockHash, int] = {}
+        self._known: dict[object, int] = {}
 
     def __len__(self) -> int:
         """Of how many blocks they are remembered."""
@@ -27,17 +26,19 @@ class Chains:
 
     def hashes(self, names: Sequence[BlockHash]) -> list[int]:
         """Those of a prompt's blocks, as far as prompts are hashed at all."""
-        names, known = names[:BLOCKS_MAX], self._known
-        if names and names[-1] not in known:
-            self._hash(names)
-        return [known[name] for name in names]
+        named: Sequence[object] = names if len(names) <= BLOCKS_MAX else names[:BLOCKS_MAX]
+        if named and named[-1] not in self._known:
+            self._hash(names[:BLOCKS_MAX])
+        return list(map(self._known.__getitem__, named))
 
     def _hash(self, names: Sequence[BlockHash]) -> None:
         """Whole chains are remembered and forgotten: where one block is known, all before it are."""
         known = self._known
         if len(known) > KNOWN_MAX:
             known.clear()
-        place = bisect_left(range(len(names)), True, key=lambda place: names[place] not in known)
+        place = len(names) - 1
+        while place and names[place - 1] not in known:
+            place -= 1
         chain, missing = known[names[place - 1]] if place else self._seed, names[place:]
-        stream = b"".join([name.to_bytes(NAME_BYTES, "big") * (BLOCK_TOKENS // NAME_BYTES) for name in missing])
-        known.update(zip(missing, hash_prompt((stream,), chain).blocks, strict=True))
+        stream = [name.to_bytes(NAME_BYTES, "big") * (BLOCK_TOKENS // NAME_BYTES) for name in missing]
+        known.update(zip(missing, hash_prompt(stream, chain).blocks, strict=True))
