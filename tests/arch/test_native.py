@@ -53,8 +53,9 @@ def fields_of_structs(modules: Iterable[Module]) -> Iterator[str]:
     """Defaults of msgspec's own making."""
     for module in modules:
         for node in ast.walk(module.tree):
-            made = ast.unparse(node.value) if isinstance(node, ast.AnnAssign) and node.value is not None else ""
-            if made.startswith("msgspec.field("):
+            if not isinstance(node, ast.AnnAssign) or node.value is None:
+                continue
+            if ast.unparse(node.value).startswith("msgspec.field("):
                 yield module.at(node, "compiled, its class is not made: the default is not of the field's type")
 
 
