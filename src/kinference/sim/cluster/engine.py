@@ -58,6 +58,7 @@ class LeapingEngine:
         self._step = 0
         self.context_tokens = 0
         self.leap: Leap | None = None
+        self._times_slower = 1.0
 
     @property
     def ends_at(self) -> Seconds | None:
@@ -102,6 +103,14 @@ class LeapingEngine:
             return False
         leap.steps = steps
         return True
+
+    def change_pace(self, times_slower: float, now: Seconds) -> None:
+        """Each step takes so many times as long from now on, the rest of the leap under way too: `ends_at` changes."""
+        leap, ratio = self.leap, times_slower / self._times_slower
+        if leap is not None:
+            leap.began_at = now - (now - leap.began_at) * ratio
+            leap.step_s *= ratio
+        self._times_slower = times_slower
 
     def fail(self) -> list[Job]:
         """The engine dies; returns everything that was in it."""
@@ -229,7 +238,8 @@ class LeapingEngine:
             prefill += tokens
             self._name(job)
         context = self.context_tokens + decodes * (steps - 1) / 2
-        self.leap = Leap(at, steps, self.timing.step_s(prefill, decodes, int(context)), decodes, chunks)
+        step_s = self.timing.step_s(prefill, decodes, int(context)) * self._times_slower
+        self.leap = Leap(at, steps, step_s, decodes, chunks)
 
     def _steps(self, chunks: list[tuple[Job, int]], budget: int) -> int:
         """How many steps will be like this one."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kinference.sim.cluster.demand import at_load
 from kinference.sim.cluster.job import Arrival
-from kinference.sim.cluster.run import ClusterRun, FleetOptions
+from kinference.sim.cluster.run import ClusterRun
 from kinference.sim.cluster.scenarios import SCENARIOS
 from kinference.sim.cluster.summary import Summary, summarize
 from kinference.sim.trace import read_trace
@@ -70,7 +70,7 @@ def run_cell(cell: Cell) -> Result:
     scenario = SCENARIOS[cell.scenario]
     engines = scenario.engines(cell.endpoints)
     arrivals = at_load(_drawn(cell.traffic, cell.endpoints, cell.seed), engines, cell.load)
-    options = FleetOptions(engines, cell.policy, cell.seed, outages=scenario.outages(cell.endpoints, arrivals[-1].at))
+    options = scenario.fleet(cell.endpoints, arrivals[-1].at, cell.policy, cell.seed)
     return Result(cell, summarize(ClusterRun(options).play(arrivals), engines))
 
 

@@ -37,6 +37,16 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
+class Slowness:
+    """An engine that takes so many times as long for a while: a million times is one that hangs, and goes on then."""
+
+    engine: int
+    begins_at: Seconds
+    ends_at: Seconds
+    times_slower: float
+
+
+@dataclass(frozen=True, slots=True)
 class FleetOptions:
     """The fleet, and how late its router hears of things."""
 
@@ -46,7 +56,10 @@ class FleetOptions:
     scrape_every_s: Seconds = 1.0
     report_delay_s: Seconds = 0.005
     outages: tuple[Outage, ...] = ()
+    slownesses: tuple[Slowness, ...] = ()
     admission: AdmissionRules = PATIENT
+    untold: tuple[Outage, ...] = ()
+    """While an engine's metrics hang: it works on, and the router is told nothing of it but by reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +95,9 @@ class ClusterRun:
         for outage in self._options.outages:
             self._at(outage.begins_at, partial(self._die, outage.engine))
             self._at(outage.ends_at, partial(self._revive, outage.engine))
+        for spell in self._options.slownesses:
+            self._at(spell.begins_at, partial(self._change_pace, spell.engine, spell.times_slower))
+            self._at(spell.ends_at, partial(self._change_pace, spell.engine, 1.0))
         for place in range(len(self._engines)):
             self._see(place, 0.0)
         coming = iter(jobs)
@@ -165,7 +181,8 @@ class ClusterRun:
 
     def _see(self, place: int, now: Seconds) -> None:
         life = 0 if place in self._down else self._lives[place]
-        self._dispatcher.seen(place, life, now)
+        if not any(one.engine == place and one.begins_at <= now < one.ends_at for one in self._options.untold):
+            self._dispatcher.seen(place, life, now)
         spread = 1.0 + place / len(self._engines) if not now else 1.0
         self._at(now + spread * self._options.scrape_every_s, partial(self._see, place))
 
@@ -183,6 +200,10 @@ class ClusterRun:
         else:
             job.first_at = None
             self._left -= 1
+
+    def _change_pace(self, place: int, times_slower: float, now: Seconds) -> None:
+        self._engines[place].change_pace(times_slower, now)
+        self._wake(place)
 
     def _revive(self, place: int, _now: Seconds) -> None:
         self._down.discard(place)

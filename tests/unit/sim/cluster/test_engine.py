@@ -94,3 +94,31 @@ def test_a_dead_engine_gives_everything_back() -> None:
     one.end_leap()
     assert set(one.fail()) == set(jobs)
     assert (one.running, one.ends_at, one.cache.used, one.prefill_left()) == (0, None, 0, 0)
+
+
+def test_a_leap_goes_on_at_another_pace_from_where_it_is() -> None:
+    one, alone = engine(), job(4_096, 1)
+    one.submit(alone, 0.0)
+    one.change_pace(10.0, 0.064)
+    one.change_pace(1.0, 0.704)
+    run(one)
+    assert alone.first_at == pytest.approx(0.704 + 0.256 - 0.128)
+
+
+def test_one_that_hangs_computes_nothing_until_it_goes_on() -> None:
+    one, before, within = engine(), job(4_096, 1), job(4_096, 1, first=50)
+    one.submit(before, 0.0)
+    one.change_pace(1e6, 0.128)
+    one.submit(within, 1.0)
+    one.change_pace(1.0, 2.0)
+    run(one)
+    assert before.first_at == pytest.approx(2.128, abs=1e-3)
+    assert within.first_at == pytest.approx(2.384, abs=1e-3)
+
+
+def test_one_that_is_slow_takes_as_many_times_as_long() -> None:
+    one, slow = engine(), job(2_048, 1)
+    one.change_pace(5.0, 0.0)
+    one.submit(slow, 1.0)
+    run(one)
+    assert slow.first_at == pytest.approx(1.0 + 5 * 0.128)

@@ -1,12 +1,13 @@
 """The fleet in virtual time."""
 
 from collections import Counter
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
 
 from kinference.sim.cluster.job import Arrival
-from kinference.sim.cluster.run import CLAIRVOYANT, ClusterRun, FleetOptions, Outage, Played
+from kinference.sim.cluster.run import CLAIRVOYANT, ClusterRun, FleetOptions, Outage, Played, Slowness
 from kinference.sim.cluster.scenarios import ENGINE, SCENARIOS
 from kinference.sim.cluster.summary import ttft_s
 from kinference.sim.kv_cache import BlockHash
@@ -106,3 +107,28 @@ def test_reports_that_come_late_let_no_engine_rest_while_others_are_held() -> No
         return fmean(ttft_s(job) for job in jobs)
 
     assert mean_s(0.5) < 2.0 * mean_s(0.005)
+
+
+def test_who_is_at_an_engine_that_hangs_waits_until_it_goes_on(arrivals: list[Arrival]) -> None:
+    slowness = Slowness(0, 20.0, 40.0, 1e6)
+    played = ClusterRun(FleetOptions((ENGINE,) * 2, "round_robin", slownesses=(slowness,))).play(arrivals)
+    assert all(job.finished_at is not None for job in played.jobs)
+    hung = [job for job in played.jobs if job.engine == 0 and 21.0 < job.sent_at < 39.0]
+    assert hung
+    assert all(job.first_at is not None and job.first_at >= 40.0 for job in hung)
+
+
+def test_an_engine_whose_metrics_hang_is_sent_to_as_before(arrivals: list[Arrival]) -> None:
+    lasts_s = arrivals[-1].at
+    hung = FleetOptions((ENGINE,) * 2, "expected_latency", untold=(Outage(0, 0.2 * lasts_s, lasts_s),))
+    jobs = ClusterRun(hung).play(arrivals).jobs
+    late = [job.engine for job in jobs if job.arrival.at > 0.3 * lasts_s]
+    assert 0.35 < late.count(0) / len(late) < 0.65
+
+
+def test_what_an_engine_tells_is_not_heard_while_its_metrics_hang() -> None:
+    told = FleetOptions((ENGINE,) * 2, "round_robin")
+    for untold, is_tried in (((), False), ((Outage(0, 1.5, 30.0),), True), ((Outage(1, 1.5, 30.0),), False)):
+        run = ClusterRun(replace(told, untold=untold, outages=(Outage(0, 2.0, 20.0),)))
+        jobs = run.play([Arrival(float(second), 600, 10, ()) for second in range(3, 15)]).jobs
+        assert any(job.attempts > 1 for job in jobs if job.arrival.at > 4.0) is is_tried
