@@ -13,7 +13,8 @@ from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
 from kinference.core.request import Request
 from kinference.core.rooms import TRIED
-from kinference.core.waiting import AGED_TURN, CLASS_RULES, AdmissionRules, Waiting
+from kinference.core.turns import Waiting
+from kinference.core.waiting import AGED_TURN, CLASS_RULES, AdmissionRules
 from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import AbortReason, Api, Outcome, QosClass
 

@@ -23,7 +23,8 @@ from kinference.core.filters import Verdict
 from kinference.core.pick import Router
 from kinference.core.request import Request
 from kinference.core.rooms import Rooms, find_rooms, has_room, ready_ms, rooms_later
-from kinference.core.waiting import AdmissionRules, Waiting, WaitingGroup, WaitingLine, costs
+from kinference.core.turns import Waiting
+from kinference.core.waiting import AdmissionRules, WaitingGroup, WaitingLine, costs
 from kinference.core.weigh import Prompt, Weighing
 from kinference.ids import Milliseconds, ObjectRef, Seconds
 from kinference.vocabulary import Outcome, QosClass

@@ -1,4 +1,5 @@
-"""Requests that wait for an engine: classes before tenants, tenants in turn, and the most urgent of a tenant first.
+"""Requests that wait for an engine: classes before tenants, tenants in turn (`turns`), and the most urgent of a tenant
+first.
 
 Within a tenant the order is that of due times. One with as much to compute as is typical is due its class's objective
 after it came, one with less is due sooner in proportion, and one with more later, but never by more than that objective
@@ -8,16 +9,12 @@ it is learned how long an engine takes for them.
 
 What has been computed for one that left need not be computed for those held that begin alike: they are due as much
 sooner, and bound for where it went.
-
-Between tenants it is deficit round robin with a quantum as small as can be, charged in work as it is served: whoever
-has had the least has its turn. Nobody saves up by staying away, and who has had more keeps that debt while away.
 """
 
-from bisect import insort
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush
 from types import MappingProxyType
 from typing import Final
 
@@ -26,18 +23,16 @@ from kinference.core.candidates import Group
 from kinference.core.cost import REQUEST_TOKENS
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.rates import Rates
-from kinference.core.request import Request
 from kinference.core.rooms import Rooms
 from kinference.core.roster import Destination
-from kinference.core.weigh import Prompt, Weighing
+from kinference.core.turns import Turns, Waiting, due_of
+from kinference.core.weigh import Weighing
 from kinference.ids import Milliseconds, Seconds
 from kinference.vocabulary import QosClass
 
 AGED_TURN: Final = 8
 """Of so many that leave, one may be batch work that has waited out its objective before interactive work."""
 
-DEBTS_MAX: Final = 1_024
-"""So many tenants that have left are remembered with what they had more than others."""
 GONE_MAX: Final = 64
 """So many more than wait may be remembered of those that have left."""
 
@@ -75,28 +70,6 @@ class AdmissionRules:
     classes: Mapping[QosClass, ClassRule] = field(default_factory=lambda: CLASS_RULES)
 
 
-@dataclass(slots=True, eq=False)
-class Waiting:
-    """One request that is held, and by when it has to have left."""
-
-    number: int
-    request: Request
-    prompt: Prompt
-    """Its blocks, hashed once, and who held them when it was last weighed."""
-    since: Seconds
-    until: Seconds
-    bound_for: str = ""
-    """Where it was best off when last weighed."""
-    work_ms: Milliseconds = 0.0
-    """The time that its prompt takes there."""
-    charged_ms: Milliseconds = 0.0
-    due: Seconds = 0.0
-    """When it would be its turn, were nobody else there: the order within a tenant."""
-    prompt_tokens: int = 0
-    uncached: int = 0
-    """How many of them are to be computed."""
-
-
 @dataclass(frozen=True, slots=True)
 class WaitingGroup:
     """Those of one class and one tenant, for people."""
@@ -108,10 +81,6 @@ class WaitingGroup:
     longest_s: Seconds
 
 
-def _due(waiting: Waiting) -> Seconds:
-    return waiting.due
-
-
 def _since(waiting: Waiting) -> Seconds:
     return waiting.since
 
@@ -120,84 +89,12 @@ def _work(waiting: Waiting) -> Milliseconds:
     return waiting.work_ms
 
 
-@dataclass(slots=True, eq=False)
-class _Tenant:
-    name: str
-    served_ms: Milliseconds
-    """Work it has had served, counted from where whoever had least stood when it came."""
-    items: list[Waiting] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False)
-class _ClassLine:
-    """One class's requests, by tenants: who has had the least work served has its turn."""
-
-    tenants: dict[str, _Tenant] = field(default_factory=dict)
-    _level_ms: Milliseconds = 0.0
-    """What the tenant served last had had until then: who comes now starts from there, without a claim on the past."""
-    _debts: dict[str, Milliseconds] = field(default_factory=dict)
-    """What those that have left had had served beyond that: to come one by one must gain nothing."""
-
-    def add(self, waiting: Waiting) -> None:
-        name = waiting.request.tenant
-        tenant = self.tenants.get(name)
-        if tenant is None:
-            served_ms = max(self._debts.pop(name, 0.0), self._level_ms)
-            tenant = self.tenants[name] = _Tenant(name, served_ms)
-        insort(tenant.items, waiting, key=_due)
-
-    def drop(self, waiting: Waiting) -> None:
-        tenant = self.tenants[waiting.request.tenant]
-        tenant.items.remove(waiting)
-        if not tenant.items:
-            del self.tenants[tenant.name]
-            self._remember(tenant)
-
-    def _remember(self, tenant: _Tenant) -> None:
-        if tenant.served_ms <= self._level_ms:
-            return
-        self._debts[tenant.name] = tenant.served_ms
-        if len(self._debts) > DEBTS_MAX:
-            debts = {name: served_ms for name, served_ms in self._debts.items() if served_ms > self._level_ms}
-            self._debts = debts if len(debts) <= DEBTS_MAX else {}
-
-    def move(self, waiting: Waiting, due: Seconds) -> None:
-        """It is due at another time."""
-        items = self.tenants[waiting.request.tenant].items
-        items.remove(waiting)
-        waiting.due = due
-        insort(items, waiting, key=_due)
-
-    def charge(self, waiting: Waiting) -> None:
-        """It was served: its tenant pays."""
-        tenant = self.tenants[waiting.request.tenant]
-        self._level_ms = max(self._level_ms, tenant.served_ms)
-        tenant.served_ms += waiting.work_ms
-
-    def in_turn(self) -> Iterator[Waiting]:
-        """In the order in which they would be served if each could be."""
-        if len(self.tenants) == 1:
-            for tenant in self.tenants.values():
-                yield from tenant.items
-            return
-        turns = [(tenant.served_ms, number, iter(tenant.items)) for number, tenant in enumerate(self.tenants.values())]
-        heapify(turns)
-        while turns:
-            served_ms, number, items = turns[0]
-            waiting = next(items, None)
-            if waiting is None:
-                heappop(turns)
-                continue
-            yield waiting
-            heapreplace(turns, (served_ms + waiting.work_ms, number, items))
-
-
 class WaitingLine:
     """Those that wait for the destinations of one pool."""
 
     def __init__(self, rules: AdmissionRules) -> None:
         self._rules = rules
-        self._classes = {qos: _ClassLine() for qos in QosClass}
+        self._classes = {qos: Turns() for qos in QosClass}
         self._served = 0
         self._times: list[tuple[Seconds, int]] = []
         """When each has to have left; who has left before stays for a while, by number alone."""
@@ -332,7 +229,7 @@ class WaitingLine:
                 return None
             tenants = self._classes[qos].tenants
             if tenants:
-                return max((tenant.items[-1] for tenant in tenants.values()), key=_due)
+                return max((tenant.items[-1] for tenant in tenants.values()), key=due_of)
         return None
 
     def overdue(self, now: Seconds) -> Iterator[Waiting]:

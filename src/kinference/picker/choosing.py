@@ -12,7 +12,7 @@ from kinference.core.filters import Verdict
 from kinference.core.limits import Left
 from kinference.core.pick import Router
 from kinference.core.request import Request
-from kinference.core.waiting import Waiting
+from kinference.core.turns import Waiting
 from kinference.ids import Address, ObjectRef, ResponseId, Seconds
 from kinference.picker.rewriting import rewrite
 from kinference.picker.tickets import Ticket

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from kinference.core.admission import Admission
 from kinference.core.decision import Decision
-from kinference.core.waiting import Waiting
+from kinference.core.turns import Waiting
 from kinference.ids import Seconds, StreamId
 from kinference.observe.metrics import ADMISSION_WAIT, SHED, WAITING, Metrics
 from kinference.picker.choosing import Chosen, Pending

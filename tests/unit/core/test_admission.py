@@ -12,7 +12,8 @@ from kinference.core.pick import Router
 from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind
 from kinference.core.request import Request
 from kinference.core.rooms import TRIED
-from kinference.core.waiting import CLASS_RULES, AdmissionRules, ClassRule, Waiting
+from kinference.core.turns import Waiting
+from kinference.core.waiting import CLASS_RULES, AdmissionRules, ClassRule
 from kinference.ids import Address, ObjectRef, Seconds
 from kinference.vocabulary import AbortReason, Api, Outcome, QosClass
 

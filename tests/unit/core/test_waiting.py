@@ -11,12 +11,11 @@ from kinference.core.fleet import EndpointSpec, Fleet
 from kinference.core.pick import Router
 from kinference.core.policy import RoutingRules
 from kinference.core.request import Request
+from kinference.core.turns import DEBTS_MAX, Waiting
 from kinference.core.waiting import (
     AGED_TURN,
     CLASS_RULES,
-    DEBTS_MAX,
     AdmissionRules,
-    Waiting,
     WaitingLine,
 )
 from kinference.core.weigh import Weighing
