@@ -228,12 +228,16 @@ class GrpcSession(Http2Session[CallHead]):
 
     def _reply(self, call: GrpcCall, reply: RpcReply, message: bytes | None) -> None:
         """Answer a call whose request is all there. It is only kept as a call if more has to be done."""
+        answers = self._answers
         try:
             answer = reply(message, call)
             if (
                 isinstance(answer, bytes)
                 and not call.told
-                and self._answers.send_answer(call.stream_id, ANSWER, answer)
+                and (
+                    answers.send_answer(call.stream_id, ANSWER, answer)
+                    or (self._makes_room() and answers.send_answer(call.stream_id, ANSWER, answer))
+                )
             ):
                 return
             self._open(call)
@@ -352,7 +356,8 @@ class GrpcSession(Http2Session[CallHead]):
         self._flush_soon()
 
     def takes(self, stream_id: int, size: int) -> bool:
-        return self._answers.takes(stream_id, size)
+        answers = self._answers
+        return answers.takes(stream_id, size) or (self._makes_room() and answers.takes(stream_id, size))
 
     def send_message(self, call: GrpcCall, message: bytes) -> bool:
         if not self._answers.is_sendable(call.stream_id):

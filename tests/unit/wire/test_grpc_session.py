@@ -561,3 +561,34 @@ async def test_a_call_that_is_gone_before_its_handler_took_a_step_is_over(sessio
     await turns()
     assert session.host.idle.is_set()
     assert session.session._calls == {}
+
+
+@pytest.mark.parametrize(("takes_all", "at_once"), [(True, [True] * 4), (False, [True, True, False, False])])
+async def test_answers_of_one_read_go_at_once_while_the_transport_takes_them(
+    takes_all: bool, at_once: list[bool]
+) -> None:
+    went: list[bool] = []
+
+    def reply(message: bytes | None, call: Call) -> bytes:
+        went.append(call.takes(b"x" * 300))
+        return b"x" * 300
+
+    limits = GrpcLimits(http2=Http2Limits(output_bytes_max=500))
+    session = Session(echo, inline=True, limits=limits)
+    session.session._host.methods = {"/s/m": replace(session.host.methods["/s/m"], reply=reply)}
+    write = session.transport.write
+
+    def write_some(piece: bytes | bytearray | memoryview) -> None:
+        write(piece)
+        if not takes_all:
+            session.session.pause_writing()
+
+    session.transport.write = write_some  # type: ignore[method-assign] # a transport that soon has enough
+    session.receive(b"".join(session.call(number, end=True) for number in (1, 3, 5, 7)))
+    assert went == at_once
+    session.session.resume_writing()
+    session.session.resume_writing()
+    await turns()
+    ended = [stream_id for kind, flags, stream_id, _ in session.sent() if kind == 1 and flags & 1]
+    assert ended == [1, 3, 5, 7]
+    assert session.host.idle.is_set()

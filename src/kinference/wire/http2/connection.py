@@ -347,6 +347,11 @@ class Http2Connection(Generic[Head]):
         return self._reader.is_settled
 
     @property
+    def is_full(self) -> bool:
+        """Whether more is to be written than waits at once."""
+        return self._outbox.is_full
+
+    @property
     def has_turns(self) -> bool:
         """Whether `resume` would send something now."""
         return self._outbox.has_turns

@@ -37,6 +37,11 @@ class Outbox:
         return self._size
 
     @property
+    def is_full(self) -> bool:
+        """Whether the shell has to take some before more goes."""
+        return self._size >= self._output_bytes_max
+
+    @property
     def has_turns(self) -> bool:
         """Whether some stream would send if it were asked now."""
         return bool(self._waiting) and self.window > 0 and not self.paused and self._size < self._output_bytes_max

@@ -162,6 +162,16 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         if connection.has_turns:
             self._loop.call_soon(self._go_on)
 
+    def _makes_room(self) -> bool:
+        """Write amid a read what has been collected, where that is as much as is kept: answers that would go at once
+        need not wait for their turns then. True if it was, and the transport takes more.
+        """
+        transport = self._transport
+        if transport is None or self._is_paused or self._is_closing or not self._connection.is_full:
+            return False
+        transport.write(self._connection.take_output())
+        return not self._is_paused
+
     def _flush_soon(self) -> None:
         if not self._is_collecting:
             self._is_collecting = True
