@@ -194,7 +194,10 @@ class Rates:
 
     def at(self, tokens: float) -> Milliseconds:
         """The time for this many tokens."""
-        return self.base_ms + self.factor * self.typical.line.ms_per_token * tokens
+        typical, factor = self.typical, self.factor
+        line = typical.line
+        base_ms, base_ms_max = factor * line.base_ms, typical.base_ms_max
+        return (base_ms if base_ms < base_ms_max else base_ms_max) + factor * line.ms_per_token * tokens
 
     def learn(self, tokens: float, ttft_ms: Milliseconds, *, is_measured: bool = False) -> None:
         """One answer's first token came after `ttft_ms`, with `tokens` computed for it or ahead of it.

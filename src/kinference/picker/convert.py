@@ -77,7 +77,9 @@ _DESTINATIONS_MAX = 1024
 CHUNK_TAG = pb.BodyChunk.CHUNK_FIELD_NUMBER << 3 | 2
 MORE = 0x80
 """Set in every byte of a number but the last, which hold seven bits of it each."""
-CHUNK_SHORT, CHUNK_MIDDLE = 2 + 0x7F, 3 + 0x3FFF
+ONE_BYTE, TWO_BYTES, THREE_BYTES = 0x7F, 0x3FFF, 0x1F_FFFF
+"""The largest numbers that take so many."""
+CHUNK_SHORT, CHUNK_MIDDLE = 2 + ONE_BYTE, 3 + TWO_BYTES
 """The longest messages whose length takes one byte, and two."""
 
 OURS = "kinference-"
@@ -123,6 +125,12 @@ def chunk(message: bytes) -> bytes:
 
 def _chunk_start(size: int) -> bytes:
     """The tag of the field, and how long it is."""
+    if size <= ONE_BYTE:
+        return bytes((CHUNK_TAG, size))
+    if size <= TWO_BYTES:
+        return bytes((CHUNK_TAG, size & ONE_BYTE | MORE, size >> 7))
+    if size <= THREE_BYTES:
+        return bytes((CHUNK_TAG, size & ONE_BYTE | MORE, size >> 7 & ONE_BYTE | MORE, size >> 14))
     start = bytearray((CHUNK_TAG,))
     while size >= MORE:
         start.append(size & (MORE - 1) | MORE)

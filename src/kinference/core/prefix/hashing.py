@@ -1,6 +1,7 @@
 """A prompt's canonical stream as chained block hashes: equal hash at depth n means equal first n blocks."""
 
 from collections.abc import Sequence
+from struct import Struct
 from typing import Final
 
 from xxhash import xxh3_64_intdigest
@@ -9,6 +10,7 @@ from kinference.structs import FrozenLeaf
 
 BLOCK_BYTES: Final = 512
 HASHED_BYTES_MAX: Final = 2 * 1024 * 1024
+_BLOCKS: Final = Struct(f"{BLOCK_BYTES}s")
 
 
 class PrefixHashes(FrozenLeaf, frozen=True):
@@ -30,10 +32,10 @@ def hash_prompt(prompt: Sequence[bytes], seed: int, bytes_max: int = HASHED_BYTE
     """
     truncated = sum(map(len, prompt)) > bytes_max
     stream = _head(prompt, bytes_max) if truncated else b"".join(prompt)
-    digest, size, chain = xxh3_64_intdigest, BLOCK_BYTES, seed
-    blocks = []
-    for start in range(0, len(stream) - size + 1, size):
-        chain = digest(stream[start : start + size], chain)
+    full = len(stream) - len(stream) % BLOCK_BYTES
+    digest, chain, blocks = xxh3_64_intdigest, seed, []
+    for (block,) in _BLOCKS.iter_unpack(memoryview(stream)[:full]):  # to slice them costs twice as much as to hash them
+        chain = digest(block, chain)
         blocks.append(chain)
     return PrefixHashes(blocks, truncated)
 

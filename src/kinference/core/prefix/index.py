@@ -132,8 +132,8 @@ class PrefixIndex:
                     if held != alive:
                         _record(depths, alive ^ held, depth)
                         alive = held
-                    if not alive:
-                        break
+                        if not held:
+                            break
                     depth += 1
         if alive:
             _record(depths, alive, depth)

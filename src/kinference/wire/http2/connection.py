@@ -64,7 +64,7 @@ class Http2Connection(Generic[Head]):
         now: Seconds,
         read_on: Callable[[Head, Fields], Head | None] | None = None,
     ) -> None:
-        self._limits = limits
+        self._limits, self._streams_max = limits, limits.streams_max
         self._guard = Guard(limits.rates, now)
         self._now = now
         self._streams = Streams()
@@ -147,23 +147,17 @@ class Http2Connection(Generic[Head]):
 
     def _on_whole(self, stream_id: int, block: bytes, data: bytes) -> bool:
         """A request that is all here, the usual case. False where its DATA needs a look of its own."""
-        streams, intake, size = self._streams, self._intake, len(data)
-        if (
-            stream_id <= streams.last_id
-            or not stream_id & 1
-            or len(streams.live) + len(self._unopened) >= self._limits.streams_max
-            or not intake.has_room(size)
-        ):
+        streams, unopened, size = self._streams, self._unopened, len(data)
+        if stream_id <= streams.last_id or not stream_id & 1 or len(streams.live) + len(unopened) >= self._streams_max:
             self._on_block(stream_id, block, ended=False)
             return False
         streams.last_id = stream_id
         head, body_left = self._heads.request(block)
-        if body_left is not None:
+        if body_left is not None or not self._intake.passes(size):
             self.answers.begin(stream_id).body_left = body_left
-            self._events.append(RequestReceived(stream_id, head, ended=False))
+            self._events.append(RequestReceived(stream_id, head, False))
             return False
-        intake.passed(size)
-        self._unopened[stream_id] = size
+        unopened[stream_id] = size
         self._events.append(RequestReceived(stream_id, head, True, data))
         return True
 

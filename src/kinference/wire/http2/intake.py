@@ -30,20 +30,21 @@ class Intake:
         self.is_withholding = False
         """Whether the connection's window would have been opened, and was not for want of room."""
 
-    def has_room(self, size: int) -> bool:
-        """Whether so much may arrive for a new stream, and nothing has to be done about it but to count it."""
-        account = self._account
-        return (
-            self.owed + size < self._open_from  # and so within the connection's window, which is owed the rest
-            and size <= self._stream_window
-            and self.untaken + size <= self._untaken_max
-            and account.held + size <= account.refuse_above
-        )
-
-    def passed(self, size: int) -> None:
-        """So much arrived, for which there was room, and is nobody's to take yet."""
+    def passes(self, size: int) -> bool:
+        """So much arrived for a new stream, and is nobody's to take yet. False, and not counted, where there is more to
+        be done about it than to count it.
+        """
+        account, owed = self._account, self.owed + size
+        if (
+            owed >= self._open_from  # less is within the connection's window, which is owed the rest
+            or size > self._stream_window
+            or self.untaken + size > self._untaken_max
+            or account.held + size > account.refuse_above
+        ):
+            return False
         self.window -= size
-        self.owed += size
+        self.owed = owed
+        return True
 
     def hold(self, size: int, stream: Stream) -> None:
         """What has passed is a stream's, whose handler will take it."""

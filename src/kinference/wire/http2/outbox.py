@@ -76,16 +76,18 @@ class Outbox:
 
     def send_whole(self, stream_id: int, window: int, answer: WholeAnswer, data: bytes) -> bool:
         """Send an answer from its head to its end, or nothing of it: False where the DATA would have to wait."""
-        size = answer.prefix_bytes + len(data)
-        if not self.takes(size, window):
+        size, frame_bytes = answer.prefix_bytes + len(data), self.frame_bytes
+        if size > self.window or size > window or self.paused or self._size >= self._output_bytes_max:
+            return False
+        if size <= frame_bytes:
+            self._output += answer.around(stream_id, data)
+        elif size <= self._output_bytes_max and not self._waiting:
+            self._output += answer.cut(stream_id, data, frame_bytes)
+            self._size += (size - 1) // frame_bytes * HEADER_BYTES
+        else:
             return False
         self.window -= size
         self._size += answer.framing_bytes + size
-        if size <= self.frame_bytes:
-            self._output += answer.around(stream_id, data)
-        else:
-            self._output += answer.cut(stream_id, data, self.frame_bytes)
-            self._size += (size - 1) // self.frame_bytes * HEADER_BYTES
         return True
 
     def turn(self) -> Iterator[Stream]:

@@ -25,6 +25,7 @@ from kinference.wire.http2.guard import Guard, Http2Limits, Nuisance
 
 HEADERS: Final = int(FrameType.HEADERS)
 """By a name of its own: reaching the member of an enumeration costs ten times as much."""
+_UNPACK: Final = frames.HEADER.unpack_from
 OnFrame: TypeAlias = Callable[[int, int, bytes], None]
 """Takes flags, the stream and the payload."""
 OnBlock: TypeAlias = Callable[[int, bytes, bool], None]
@@ -93,10 +94,10 @@ class FrameReader:
     def _read(self, buffer: bytes) -> bytes:
         """Read all frames that are there whole. Returns what is left."""
         at, end = (0, len(buffer)) if self._is_greeted else (self._check_preface(buffer), len(buffer))
-        unpack, mark_max, readers = frames.HEADER.unpack_from, self._mark_max, self._readers
+        mark_max, readers = self._mark_max, self._readers
         self._wanted = HEADER_BYTES
         while end - at >= HEADER_BYTES:
-            length_and_kind, flags, stream_id = unpack(buffer, at)
+            length_and_kind, flags, stream_id = _UNPACK(buffer, at)
             start = at + HEADER_BYTES
             stop = start + (length_and_kind >> 8)
             if length_and_kind > mark_max:
@@ -122,16 +123,19 @@ class FrameReader:
 
     def _read_request(self, stream_id: int, buffer: bytes, start: int, stop: int) -> int:
         """Read HEADERS, and with them all DATA up to the request's end, where that is here. Returns where to go on."""
-        unpack, mark_max, end = frames.HEADER.unpack_from, self._mark_max, len(buffer) - HEADER_BYTES
+        mark_max, end = self._mark_max, len(buffer)
         spans: list[tuple[int, int]] = []
         at = stop
-        while at <= end:
-            length_and_kind, flags, whose = unpack(buffer, at)
-            begin = at + HEADER_BYTES
+        while (begin := at + HEADER_BYTES) <= end:
+            length_and_kind, flags, whose = _UNPACK(buffer, at)
             at = begin + (length_and_kind >> 8)
-            if flags > END_STREAM or whose != stream_id or length_and_kind & 0xFF or length_and_kind > mark_max:
-                break
-            if at > end + HEADER_BYTES:
+            if (
+                flags > END_STREAM
+                or whose != stream_id
+                or length_and_kind & 0xFF
+                or length_and_kind > mark_max
+                or at > end
+            ):
                 break
             if flags:
                 data = _joined(buffer, spans, begin, at) if spans else buffer[begin:at]

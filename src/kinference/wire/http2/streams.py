@@ -152,9 +152,10 @@ class Streams:
 
     def remember(self, stream_id: int, state: State) -> None:
         """How a stream came to its end."""
-        if not self._ended:
-            self._ended.frombytes(bytes(8 * REMEMBERED_MAX))
-        self._ended[(stream_id >> 1) % REMEMBERED_MAX] = stream_id << STATE_BITS | state
+        ended = self._ended
+        if not ended:
+            ended.frombytes(bytes(8 * REMEMBERED_MAX))
+        ended[(stream_id >> 1) % REMEMBERED_MAX] = stream_id << STATE_BITS | state
 
 
 def check(kind: FrameType, stream_id: int, state: State) -> bool:

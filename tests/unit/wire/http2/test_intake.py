@@ -27,21 +27,22 @@ def test_the_connections_window_opens_as_bytes_arrive() -> None:
     assert intake.window == 200
 
 
-def test_there_is_room_for_what_would_be_no_fault_and_open_no_window() -> None:
+def test_what_would_be_no_fault_and_open_no_window_passes_and_is_counted() -> None:
     intake, written, stream = opened()
-    assert [intake.has_room(size) for size in (0, 99, 100)] == [True, True, False], "the window is opened at 100"
+    assert [intake.passes(size) for size in (0, 100, 99, 1)] == [True, False, True, False], (
+        "the window is opened at 100"
+    )
+    assert (intake.window, intake.owed, intake.untaken) == (101, 99, 0), "nobody's yet"
     wide = Intake(replace(LIMITS, connection_window=1000), written.append)
-    assert [wide.has_room(size) for size in (100, 101)] == [True, False], "the stream's window"
-    wide.passed(60)
-    assert (wide.window, wide.owed, wide.untaken) == (940, 60, 0), "nobody's yet"
+    assert [wide.passes(size) for size in (101, 60)] == [False, True], "the stream's window"
     wide.hold(60, stream)
     assert (wide.window, wide.owed, wide.untaken, stream.untaken) == (940, 60, 60, 60)
-    assert [wide.has_room(size) for size in (90, 91)] == [True, False], "what a connection may hold"
+    assert [wide.passes(size) for size in (91, 90)] == [False, True], "what a connection may hold"
     wide.forget(stream)
     assert wide.untaken == 0
     shared = Untaken(100)
     both = Intake(replace(LIMITS, account=shared), written.append)
-    assert [both.has_room(size) for size in (50, 51)] == [True, False], "what all may hold"
+    assert [both.passes(size) for size in (51, 50)] == [False, True], "what all may hold"
 
 
 def test_a_streams_window_opens_in_steps_as_bytes_are_taken() -> None:
