@@ -9,6 +9,7 @@ its share of those to come, beside the engines that have the prefix already, so 
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 from operator import sub
 from typing import Final
 
@@ -117,7 +118,7 @@ def _shared(prompt: Prompt, group: Group) -> tuple[Group, int, Sequence[float]]:
         for model, depths in prompt.depths.items():
             if not depths:
                 break
-            held = [depths.get(slot, 0) for slot in group.slots]
+            held = list(map(depths.get, group.slots, repeat(0)))
             deepest = max(held)
             if min(held) < deepest and min(group.slots) >= 0:
                 return group, prompt.blocks[model][deepest - 1], [depth / deepest for depth in held]

@@ -54,14 +54,10 @@ def collect(loads: Sequence[Load], rates: Sequence[Rates], changes: int, now: Se
             requests += load.foreign_requests * fresh
         left_ms = slope * prompt_tokens_ahead
         if load.first_prompt:  # the first of ours is being computed, or seems to hang
-            begun_s = now - load.begun_at
-            done_ms = begun_s * 1e3
-            if not 0.0 < done_ms <= slope * load.first_prompt:
-                done_ms = load.done_ms(slope, now)
-            left_ms -= done_ms
+            left_ms -= load.done_ms(slope, now)
             if left_ms < 0.0:
                 left_ms = 0.0
-            if begun_s > SILENCE_S and (hung_ms := load.hung_ms(slope, now)):
+            if now - load.begun_at > SILENCE_S and (hung_ms := load.hung_ms(slope, now)):
                 hung[place] = hung_ms
         left.append(left_ms)
         ahead.append(prompt_tokens_ahead)

@@ -86,15 +86,36 @@ class Bodies:
     def open(self, declared: int | None) -> StreamId:
         """Begin a body. Nothing is reserved for a declared length; one that can never fit is refused now."""
         if declared is not None:
-            if declared > self._limits.body_max_bytes:
-                raise BudgetExceeded(
-                    f"the declared length of {declared} is over the limit of {self._limits.body_max_bytes} bytes",
-                    "body_max_bytes",
-                )
-            self.check_room(declared)
+            self._check_declared(declared)
         stream_id = StreamId(draw_id(self._random, self._live, self._consumed))
         self._live[stream_id] = Body(Pieces(self._limits.pull_chunk_max_bytes), declared)
         return stream_id
+
+    def put(self, declared: int | None, chunk: bytes | None, now: Seconds) -> StreamId:
+        """Keep a body that came whole, in one chunk or none, as if it had gone through all its states."""
+        if declared is not None:
+            self._check_declared(declared)
+        body = Body(Pieces(self._limits.pull_chunk_max_bytes), declared, STORED)
+        size = 0 if chunk is None else len(chunk)
+        if chunk is not None:
+            self._check(body, size)
+        if declared is not None and size != declared:
+            raise _other_length(size, declared)
+        if chunk:
+            self._account.charge(size)
+            body.pieces.append(chunk)
+        stream_id = StreamId(draw_id(self._random, self._live, self._consumed))
+        self._live[stream_id] = body
+        self._unpicked.start(stream_id, now)
+        return stream_id
+
+    def _check_declared(self, declared: int) -> None:
+        if declared > self._limits.body_max_bytes:
+            raise BudgetExceeded(
+                f"the declared length of {declared} is over the limit of {self._limits.body_max_bytes} bytes",
+                "body_max_bytes",
+            )
+        self.check_room(declared)
 
     def append(self, stream_id: StreamId, chunk: bytes) -> None:
         """Add to an open body. A chunk that breaks a rule ends the body and gives all its bytes back."""
@@ -138,7 +159,7 @@ class Bodies:
         size = body.pieces.size
         if body.declared is not None and size != body.declared:
             self.discard(stream_id)
-            raise InvalidArgument(f"{size} bytes were sent where {body.declared} were declared")
+            raise _other_length(size, body.declared)
         body.advance(FINISH)
         self._unpicked.start(stream_id, now)
         return size
@@ -217,3 +238,7 @@ class Bodies:
         if body is None or body.state is not OPEN:
             raise UnknownId("this push is over")
         return body
+
+
+def _other_length(size: int, declared: int) -> InvalidArgument:
+    return InvalidArgument(f"{size} bytes were sent where {declared} were declared")

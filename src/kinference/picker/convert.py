@@ -144,8 +144,9 @@ def _chunk_start(size: int) -> bytes:
 
 def pick_arguments(message: bytes | None, metadata: Metadata, name_max_chars: int) -> PickArguments:
     request = decode(pb.PickRequest, message)
-    tenant, pool, version = request.tenant, None, ""
-    _check_length("tenant", tenant, name_max_chars)
+    tenant, pool, version, named_by = request.tenant, None, "", request.client_request_id
+    if tenant:
+        _check_length("tenant", tenant, name_max_chars)
     if request.HasField("inference_pool"):
         named = request.inference_pool
         _check_length("inference_pool", named.namespace + named.name, name_max_chars)
@@ -155,7 +156,7 @@ def pick_arguments(message: bytes | None, metadata: Metadata, name_max_chars: in
     return PickArguments(
         stream_id=StreamId(request.body_stream_id),
         tenant=tenant,
-        client_request_id=_visible(request.client_request_id),
+        client_request_id=_visible(named_by) if named_by else "",
         pool=pool,
         pool_resource_version=version,
         qos=_QOS_CLASSES.get(request.qos_class, QosClass.INTERACTIVE),

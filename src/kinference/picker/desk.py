@@ -89,17 +89,8 @@ class Desk:
 
     def push(self, declared: int | None, chunk: bytes | None) -> PushedBody:
         """A push that came whole, in one chunk or none: there is no stream whose end could take it away."""
-        bodies = self._bodies
-        stream_id = bodies.open(declared)
-        try:
-            if chunk is not None:
-                bodies.append(stream_id, chunk)
-            size = bodies.finish(stream_id, self._clock.now())
-            bodies.commit(stream_id)
-        except BaseException:
-            bodies.discard(stream_id)
-            raise
-        return PushedBody(stream_id, size)
+        stream_id = self._bodies.put(declared, chunk, self._clock.now())
+        return PushedBody(stream_id, 0 if chunk is None else len(chunk))
 
     # --- bodies that their caller holds ----------------------------------------------------------
 

@@ -41,6 +41,32 @@ def test_a_stored_body_is_consumed_once_in_the_order_it_was_sent() -> None:
         shelf.bodies.consume(stream_id, 1.0)
 
 
+@pytest.mark.parametrize("declared", [None, 0, 3, 59, 60, 61, 100, 101, 1_000])
+@pytest.mark.parametrize("chunk", [None, b"", b"abc", b"x" * 60, b"x" * 61, b"x" * 101])
+@pytest.mark.parametrize("held", [0, 160, 200, 249])
+def test_a_push_that_came_whole_ends_as_one_that_came_by_and_by(
+    declared: int | None, chunk: bytes | None, held: int
+) -> None:
+    def ending(shelf: Shelf, *, whole: bool) -> tuple[str, int, int]:
+        shelf.account.charge(held)
+        try:
+            if whole:
+                stream_id = shelf.bodies.put(declared, chunk, 2.0)
+            else:
+                stream_id = shelf.stored(*(() if chunk is None else (chunk,)), declared=declared, now=2.0)
+        except (BudgetExceeded, InvalidArgument) as error:
+            return repr((error, error.limit)), len(shelf.bodies), shelf.account.held
+        kept = repr(shelf.bodies.peek(stream_id).pieces()), len(shelf.bodies), shelf.account.held
+        shelf.bodies.discard(stream_id)
+        assert len(shelf.bodies) == 1, "it is stored"
+        assert shelf.bodies.expire(11.9) == 0
+        assert shelf.bodies.expire(12.0) == 1
+        assert shelf.account.held == held
+        return kept
+
+    assert ending(Shelf(), whole=True) == ending(Shelf(), whole=False)
+
+
 @pytest.mark.parametrize("chunk_max_bytes", [100_000, 1_000_000])
 def test_a_chunk_that_needs_no_cut_is_kept_as_it_came(chunk_max_bytes: int) -> None:
     limits = PickerLimits(chunk_max_bytes=chunk_max_bytes)

@@ -13,7 +13,7 @@ from array import array
 from collections import deque
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, count, islice, repeat
+from itertools import compress, count, repeat
 from operator import or_
 from typing import Final
 
@@ -127,14 +127,14 @@ class PrefixIndex:
             elif leap > STRETCH:
                 leap = max(STRETCH, leap // 4)
             else:
-                for block in islice(blocks, depth, far):
-                    held = holders(block, 0) & alive
+                for reached, holding in enumerate(map(holders, blocks[depth:far], repeat(0)), depth):
+                    held = holding & alive
                     if held != alive:
-                        _record(depths, alive ^ held, depth)
+                        _record(depths, alive ^ held, reached)
                         alive = held
                         if not held:
                             break
-                    depth += 1
+                depth = far
         if alive:
             _record(depths, alive, depth)
         return depths
