@@ -15,11 +15,12 @@ from kinference.core.filters import Question, Verdict, screen
 from kinference.core.fleet import PrefixSignal
 from kinference.core.health import Circuit
 from kinference.core.ledger import Load
-from kinference.core.policy import Rulebook, Target, TenantRule
+from kinference.core.policy import Target, TenantRule
 from kinference.core.prefix.hashing import chain_seed
 from kinference.core.rates import Rates
 from kinference.core.request import Request
 from kinference.core.roster import Destination, ModelTraits, Roster
+from kinference.core.rulebook import Rulebook
 from kinference.core.standing import Standing
 from kinference.ids import Seconds
 from kinference.structs import FrozenRecord

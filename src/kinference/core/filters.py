@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
-from kinference.core.policy import TenantRule, may_go
+from kinference.core.policy import TenantRule
 from kinference.core.request import Request
 from kinference.core.roster import Destination
+from kinference.core.rulebook import may_go
 from kinference.vocabulary import Api, Engine
 
 OPENAI_APIS: Final = frozenset({Api.OPENAI_CHAT, Api.OPENAI_RESPONSES, Api.OPENAI_COMPLETIONS, Api.OPENAI_EMBEDDINGS})

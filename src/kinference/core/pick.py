@@ -16,7 +16,7 @@ from kinference.core.health import is_failure
 from kinference.core.ledger import Ledger, Load
 from kinference.core.limits import MINUTE, TOO_MANY_TENANTS, Account, Accounts, OverLimit
 from kinference.core.policies import make_policy
-from kinference.core.policy import RoutingRules, Rulebook, TenantRule
+from kinference.core.policy import RoutingRules, TenantRule
 from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
@@ -27,6 +27,7 @@ from kinference.core.refusal import Refusal, RulesApplied, record_refusal, refus
 from kinference.core.request import Request
 from kinference.core.rooms import is_unheard
 from kinference.core.roster import Roster
+from kinference.core.rulebook import Rulebook
 from kinference.core.scoring import Column, Draw, weigh
 from kinference.core.snapshot import DestinationSnapshot, take_snapshot
 from kinference.core.weigh import (

@@ -2,8 +2,8 @@
 
 from kinference.core.candidates import Options, named
 from kinference.core.filters import Verdict
-from kinference.core.policy import shown
 from kinference.core.request import Request
+from kinference.core.rulebook import shown
 from kinference.ids import ObjectRef
 from kinference.vocabulary import Outcome
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 from kinference.core.candidates import Candidates
 from kinference.core.decision import Decision
 from kinference.core.fleet import Fleet
-from kinference.core.policy import ModelRule, RoutingRules, Rulebook
+from kinference.core.policy import ModelRule, RoutingRules
 from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.reasons import unknown_pool
 from kinference.core.refusal import Refusal, refuse
 from kinference.core.roster import Roster
+from kinference.core.rulebook import Rulebook
 from kinference.vocabulary import Outcome
 
 _LITERAL = str.maketrans({sign: f"[{sign}]" for sign in "*?["})

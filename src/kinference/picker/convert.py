@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
 from google.protobuf.message import DecodeError, Message
@@ -33,7 +33,7 @@ from kinference.wire.access import Denied, Unauthenticated
 from kinference.wire.proto import picker_pb2 as pb
 from kinference.wire.rpc import Status
 
-STATUS: Mapping[type[KinferenceError], Status] = {
+STATUS: Final[Mapping[type[KinferenceError], Status]] = {
     InvalidArgument: Status.INVALID_ARGUMENT,
     UnknownId: Status.NOT_FOUND,
     BodyConsumed: Status.FAILED_PRECONDITION,
@@ -47,51 +47,55 @@ STATUS: Mapping[type[KinferenceError], Status] = {
 }
 """Every failure that the picker can raise."""
 
-CLIENT_REQUEST_ID = "kinference-client-request-id"
-DECLARED_LENGTH = "kinference-declared-length"
-REQUEST_PATH = "kinference-request-path"
-TRANSLATES = "kinference-translates"
-LOSS = "kinference-loss"
-FAILED = "kinference-failed"
-ATTEMPTS_LEFT = "kinference-attempts-left"
-BROKEN = "kinference-broken"
-SAYS_BROKEN = BROKEN, "1"
-LEFT_REQUESTS, LEFT_TOKENS = "kinference-left-requests", "kinference-left-tokens"
+CLIENT_REQUEST_ID: Final = "kinference-client-request-id"
+DECLARED_LENGTH: Final = "kinference-declared-length"
+REQUEST_PATH: Final = "kinference-request-path"
+TRANSLATES: Final = "kinference-translates"
+LOSS: Final = "kinference-loss"
+FAILED: Final = "kinference-failed"
+ATTEMPTS_LEFT: Final = "kinference-attempts-left"
+BROKEN: Final = "kinference-broken"
+SAYS_BROKEN: Final[tuple[str, ...]] = (BROKEN, "1")
+LEFT_REQUESTS: Final = "kinference-left-requests"
+LEFT_TOKENS: Final = "kinference-left-tokens"
 """Of an answer: what is left of its tenant's limits for a minute, which the message has no fields for."""
 
-CLIENT_REQUEST_ID_MAX_CHARS = 256
-DETAIL_MAX_CHARS = 512
-ATTEMPTS_DIGITS = 3
-REQUEST_PATH_MAX_CHARS = 2048
-DECLARED_LENGTH_MAX = 2**64 - 1
-DECLARED_LENGTH_MAX_DIGITS = 20
-MODEL_MAX_CHARS = 256
-FAILED_MAX = 16
+CLIENT_REQUEST_ID_MAX_CHARS: Final = 256
+DETAIL_MAX_CHARS: Final = 512
+ATTEMPTS_DIGITS: Final = 3
+REQUEST_PATH_MAX_CHARS: Final = 2048
+DECLARED_LENGTH_MAX: Final = 2**64 - 1
+DECLARED_LENGTH_MAX_DIGITS: Final = 20
+MODEL_MAX_CHARS: Final = 256
+FAILED_MAX: Final = 16
+"""Destinations that one Pick may name as tried in vain."""
 NOWHERE: Final[frozenset[LocalTarget | ProviderTarget]] = frozenset()
 """One for all: each that is made empty is an object of its own, of 216 bytes."""
-"""Destinations that one Pick may name as tried in vain."""
 
-_DESTINATIONS_MAX = 1024
+_DESTINATIONS_MAX: Final = 1024
 """Encoded ones that are remembered."""
 
-CHUNK_TAG = pb.BodyChunk.CHUNK_FIELD_NUMBER << 3 | 2
-MORE = 0x80
+CHUNK_TAG: Final = pb.BodyChunk.CHUNK_FIELD_NUMBER << 3 | 2
+MORE: Final = 0x80
 """Set in every byte of a number but the last, which hold seven bits of it each."""
-ONE_BYTE, TWO_BYTES, THREE_BYTES = 0x7F, 0x3FFF, 0x1F_FFFF
+ONE_BYTE: Final = 0x7F
+TWO_BYTES: Final = 0x3FFF
+THREE_BYTES: Final = 0x1F_FFFF
 """The largest numbers that take so many."""
-CHUNK_SHORT, CHUNK_MIDDLE = 2 + ONE_BYTE, 3 + TWO_BYTES
+CHUNK_SHORT: Final = 2 + ONE_BYTE
+CHUNK_MIDDLE: Final = 3 + TWO_BYTES
 """The longest messages whose length takes one byte, and two."""
 
-OURS = "kinference-"
+OURS: Final = "kinference-"
 """What every key begins with that we read of a call's metadata."""
-LOSS_DEFAULT = Loss.WARN
+LOSS_DEFAULT: Final = Loss.WARN
 
-_LOSSES = {loss.value: loss for loss in Loss}
-_QOS_CLASSES: dict[int, QosClass] = {qos.value: qos for qos in QosClass}
-_ABORT_REASONS: dict[int, AbortReason] = {reason.value: reason for reason in AbortReason}
+_LOSSES: Final = {loss.value: loss for loss in Loss}
+_QOS_CLASSES: Final[dict[int, QosClass]] = {qos.value: qos for qos in QosClass}
+_ABORT_REASONS: Final[dict[int, AbortReason]] = {reason.value: reason for reason in AbortReason}
 """By number. One that the contract does not name yet counts as its 0."""
 
-Metadata = Sequence[tuple[str, str | bytes]]
+Metadata: TypeAlias = Sequence[tuple[str, str | bytes]]
 MessageType = TypeVar("MessageType", bound=Message)
 
 

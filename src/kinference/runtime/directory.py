@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kinference.core.fleet import Endpoint, Fleet
-from kinference.core.policy import ModelRule, is_glob
+from kinference.core.policy import ModelRule
+from kinference.core.rulebook import is_glob
 from kinference.gateway.backends import EndpointRoute, ServedModel
 from kinference.ids import Address
 

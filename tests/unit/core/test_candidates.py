@@ -9,12 +9,13 @@ from msgspec.structs import replace as replace_request
 from kinference.core.candidates import CACHED_MAX, Candidates, Group, Shortlist, claim_of, expected_usd
 from kinference.core.filters import Verdict
 from kinference.core.fleet import BackendSpec, EndpointSpec, Fleet, Lacking
-from kinference.core.policy import ModelRule, RoutingRules, Rulebook, Target, TargetKind
+from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind
 from kinference.core.prefix.engine_blocks import EngineBlocks
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.prices import Price, PricedModel
 from kinference.core.request import Request
 from kinference.core.roster import Roster
+from kinference.core.rulebook import Rulebook
 from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import Api, Need
 

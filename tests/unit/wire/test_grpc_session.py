@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -27,9 +27,11 @@ class ListTransport(asyncio.Transport):
         super().__init__()
         self.written = b""
         self.closed = self.aborted = False
+        self.written_one: Callable[[], None] = lambda: None
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += bytes(data)
+        self.written_one()
 
     def close(self) -> None:
         self.closed = True
@@ -576,14 +578,8 @@ async def test_answers_of_one_read_go_at_once_while_the_transport_takes_them(
     limits = GrpcLimits(http2=Http2Limits(output_bytes_max=500))
     session = Session(echo, inline=True, limits=limits)
     session.session._host.methods = {"/s/m": replace(session.host.methods["/s/m"], reply=reply)}
-    write = session.transport.write
-
-    def write_some(piece: bytes | bytearray | memoryview) -> None:
-        write(piece)
-        if not takes_all:
-            session.session.pause_writing()
-
-    session.transport.write = write_some  # type: ignore[method-assign] # a transport that soon has enough
+    if not takes_all:
+        session.transport.written_one = session.session.pause_writing
     session.receive(b"".join(session.call(number, end=True) for number in (1, 3, 5, 7)))
     assert went == at_once
     session.session.resume_writing()
