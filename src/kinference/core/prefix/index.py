@@ -132,8 +132,8 @@ class PrefixIndex:
                     if held != alive:
                         _record(depths, alive ^ held, reached)
                         alive = held
-                        if not held:
-                            break
+                    if not held:
+                        break
                 depth = far
         if alive:
             _record(depths, alive, depth)
