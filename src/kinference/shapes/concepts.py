@@ -142,7 +142,7 @@ _ROWS: Final[Mapping[Concept, tuple[Treatment, ...]]] = {
     Concept.END_USER: (_KEPT, _KEPT, _CLAMPED, _IGNORED, _IGNORED),
     Concept.SERVICE_TIER: (_KEPT, _KEPT, _CLAMPED, _CLAMPED, _CLAMPED),
     Concept.CACHE_KEY: (_KEPT, _KEPT, _IGNORED, _IGNORED, _IGNORED),
-    Concept.CACHE_MARKS: (_IGNORED, _IGNORED, _KEPT, _IGNORED, _KEPT),
+    Concept.CACHE_MARKS: (_MAPPED, _MAPPED, _KEPT, _IGNORED, _KEPT),
     Concept.IMAGE: (_KEPT, _KEPT, _KEPT, _KEPT, _KEPT),
     Concept.IMAGE_URL: (_KEPT, _KEPT, _KEPT, _KEPT, _REFUSED),
     Concept.IMAGE_DETAIL: (_KEPT, _KEPT, _IGNORED, _MAPPED, _IGNORED),

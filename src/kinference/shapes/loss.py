@@ -8,7 +8,7 @@ import msgspec
 from kinference.shapes import mcp_calls, web_search
 from kinference.shapes.alternate import answered, orphans
 from kinference.shapes.bedrock_converse.embed import PURPOSE, embeds_by_cohere
-from kinference.shapes.clamps import CLAUDE_APIS, clamp, without_neutral
+from kinference.shapes.clamps import CLAUDE_APIS, OPENAI_APIS, clamp, without_neutral
 from kinference.shapes.claude import begins_answers, output_cap
 from kinference.shapes.code_execution import in_words
 from kinference.shapes.concepts import Concept, Fields, Treatment, name_of, treatment
@@ -40,7 +40,8 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.lost import Lost, Untranslatable, safe
 from kinference.shapes.made_images import shown_by_user
-from kinference.shapes.marks import MARKS_MAX, last_marks
+from kinference.shapes.marks import MARKS_MAX, last_marks, without_marks
+from kinference.shapes.reasoners import takes_marks
 from kinference.shapes.schemas import fit_schemas
 from kinference.shapes.seals import is_gemini
 from kinference.vocabulary import Api, Loss
@@ -93,9 +94,9 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     losses += clamped
     request, narrowed = fit_schemas(request, fields, target)
     losses += narrowed
-    if _MARKS in asked and target in CLAUDE_APIS:
-        request, had = last_marks(request)
-        losses += [Lost("clamped", name_of(Concept.CACHE_MARKS, fields), f"{had}->{MARKS_MAX}")] * (had > MARKS_MAX)
+    if _MARKS in asked:
+        request, fewer = _marked(request, fields, target)
+        losses += fewer
     if kinds & {ToolCall, ToolResult} and (mended := list(orphans(request.turns))):
         losses += (Lost("mended", "messages", safe(call)) for call in mended)
         if target not in ALTERNATING:  # those that do have it done with the rest
@@ -103,6 +104,15 @@ def fit(request: Request, fields: Fields, target: Api, loss: Loss) -> tuple[Requ
     if losses and loss is Loss.STRICT:
         raise Untranslatable(f"{losses[0].place}: would be {losses[0].how} by a destination of API {target.value}")
     return _without_foreign_thoughts(request, target, kinds), (*losses, *told)
+
+
+def _marked(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """As many marks as the model takes."""
+    if target is Api.GEMINI or (target in OPENAI_APIS and not takes_marks(request.model)):
+        return without_marks(request), []
+    request, had = last_marks(request)
+    lost = Lost("clamped", name_of(Concept.CACHE_MARKS, fields), f"{had}->{MARKS_MAX}")
+    return request, [lost] if had > MARKS_MAX else []
 
 
 def _unusual(request: Request) -> Set[type[Block]]:

@@ -1,4 +1,4 @@
-"""Prompt cache marks, of which Claude takes so many in one request, on whatever host."""
+"""Prompt cache marks, of which Claude takes so many in one request, on whatever host, and OpenAI's newer models too."""
 
 from typing import Any, Final
 
@@ -17,10 +17,15 @@ def last_marks(request: Request) -> tuple[Request, int]:
     return (request, had) if had <= MARKS_MAX else (_Marks(had - MARKS_MAX).of_request(request), had)
 
 
-class _Marks:
-    """Takes the first so many marks off what it is shown."""
+def without_marks(request: Request) -> Request:
+    """The request without any."""
+    return _Marks(None).of_request(request)
 
-    def __init__(self, off: int) -> None:
+
+class _Marks:
+    """Takes the first so many marks off what it is shown, or all of them."""
+
+    def __init__(self, off: int | None) -> None:
         self._off = off
         self.seen = 0
 
@@ -39,4 +44,4 @@ class _Marks:
         if getattr(part, "cache", None) is None:
             return part
         self.seen += 1
-        return replace(part, cache=None) if self.seen <= self._off else part
+        return replace(part, cache=None) if self._off is None or self.seen <= self._off else part

@@ -21,6 +21,7 @@ _BY_RESPONSES_SINCE: Final = (5, 4)
 """In Chat these call tools without reasoning only."""
 _THINKING_SINCE: Final = (5, 6)
 """These reason unless they are told not to."""
+_MARKS_SINCE: Final = (5, 6)
 _CODEX: Final = "codex"
 _CODEX_MAX: Final = "codex-max"
 
@@ -52,6 +53,11 @@ def has_to_stop(model: str, thinking: Thinking | None) -> bool:
     if thinking is None:
         return _generation(model) >= _THINKING_SINCE
     return _generation(model) >= _BY_RESPONSES_SINCE and thinking.effort is not Effort.NONE
+
+
+def takes_marks(model: str) -> bool:
+    """Whether it can be told up to where its prompt is worth caching."""
+    return _CHAT not in model and _generation(model) >= _MARKS_SINCE
 
 
 def _generation(model: str) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from kinference.shapes.ir import (
     SYSTEM,
     Audio,
     Block,
+    CacheMark,
     File,
     Format,
     FormatKind,
@@ -30,6 +31,8 @@ from kinference.shapes.ir import (
 from kinference.shapes.seals import geminis_signatures, is_gemini
 from kinference.shapes.web_search import to_chat
 
+BREAKPOINT: Final[Json] = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+"""Up to where the prompt is worth caching, for a model that can be told; images take none."""
 KEY_MAX: Final = 64
 USER_MAX: Final = 128
 _SAMPLING = ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty")
@@ -179,8 +182,8 @@ def _is_of_results(turn: Turn) -> bool:
 def _assistant(turn: Turn, signatures: Iterator[str]) -> Iterator[Json]:
     message: Json = {"role": "assistant"}
     blocks = turn.blocks
-    if len(blocks) == 1 and type(blocks[0]) is Text and not turn.name:  # as most are
-        yield {"role": "assistant", "content": blocks[0].text}
+    if len(blocks) == 1 and type(text := blocks[0]) is Text and text.cache is None and not turn.name:  # as most are
+        yield {"role": "assistant", "content": text.text}
         return
     said = [block for block in blocks if type(block) is Text or type(block) is Refusal]
     calls = [_call(block) | _signed(next(signatures, "")) for block in blocks if type(block) is ToolCall]
@@ -208,18 +211,39 @@ def _user(turn: Turn) -> Iterator[Json]:
 def _results(blocks: Iterable[Block]) -> Iterator[Json]:
     for block in blocks:
         if type(block) is ToolResult:
-            yield {"role": "tool", "tool_call_id": block.id, "content": result_text(block)}
+            text = Text(result_text(block), _mark_of(block))
+            yield {
+                "role": "tool",
+                "tool_call_id": block.id,
+                "content": text.text if text.cache is None else [_part(text)],
+            }
+
+
+def _mark_of(result: ToolResult) -> CacheMark | None:
+    """Its own, or that of what it shows last."""
+    return result.cache or (getattr(result.content[-1], "cache", None) if result.content else None)
 
 
 def _shown(blocks: Iterable[Block]) -> list[Block]:
     """What results have beside text."""
     results = [block for block in blocks if type(block) is ToolResult]
-    return [inner for result in results for inner in result.content if type(inner) is not Text]
+    return [inner for result in results for inner in result.content if not _is_words(inner)]
 
 
 def result_text(result: ToolResult) -> str:
     """All the text of a tool's result."""
-    return "\n".join([block.text for block in result.content if type(block) is Text])
+    return "\n".join([_words(block) for block in result.content if _is_words(block)])
+
+
+def _is_words(block: Block) -> bool:
+    return type(block) is Text or (type(block) is File and bool(block.text))
+
+
+def _words(block: Block) -> str:
+    """A text, or a document that is one, with its name."""
+    if type(block) is File:
+        return f"{block.name}\n{block.text}" if block.name else block.text
+    return block.text if type(block) is Text else ""
 
 
 def _call(call: ToolCall) -> Json:
@@ -235,15 +259,16 @@ def _signed(signature: str) -> Json:
 def _parts(blocks: Sequence[Block]) -> str | list[Json]:
     if not blocks:
         return ""
-    if len(blocks) == 1 and type(blocks[0]) is Text:
-        return blocks[0].text
+    if len(blocks) == 1 and type(text := blocks[0]) is Text and text.cache is None:
+        return text.text
     return [_part(block) for block in blocks]
 
 
 def _part(block: Block) -> Json:
     match block:
         case Text():
-            return {"type": "text", "text": block.text}
+            text = {"type": "text", "text": block.text}
+            return text if block.cache is None else text | BREAKPOINT
         case Refusal():
             return {"type": "refusal", "refusal": block.text}
         case Image():
@@ -252,8 +277,8 @@ def _part(block: Block) -> Json:
         case Audio():
             kind = media.audio_format(block.source.mime)
             return {"type": "input_audio", "input_audio": {"data": block.source.data, "format": kind}}
-        case File(text=text) if text:
-            return {"type": "text", "text": f"{block.name}\n{text}" if block.name else text}
+        case File() if block.text:
+            return {"type": "text", "text": _words(block)}
         case File():
             return {"type": "file", "file": {"filename": block.name or "file", "file_data": media.to_url(block.source)}}
         case _:

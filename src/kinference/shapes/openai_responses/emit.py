@@ -31,7 +31,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.made_images import TOOL
-from kinference.shapes.openai_chat.emit import identity, sampling, schema_members
+from kinference.shapes.openai_chat.emit import BREAKPOINT, identity, sampling, schema_members
 from kinference.shapes.openai_responses.request import LOGPROBS
 from kinference.shapes.reasoners import reasons
 from kinference.shapes.web_search import to_responses
@@ -44,7 +44,7 @@ _ROLES: Final = {USER: "user", ASSISTANT: "assistant", SYSTEM: "developer"}
 def emit_request(request: Request) -> Json:
     """The body."""
     body: Json = {"model": request.model}
-    if len(request.system) == 1 and request.turns:
+    if _is_instructions(request):
         body["instructions"] = request.system[0].text
     tools = [_tool(tool) for tool in request.tools]
     if request.web_search is not None:
@@ -75,6 +75,11 @@ def emit_request(request: Request) -> Json:
         body["stream"] = True
     body["input"] = list(_input(request))
     return body
+
+
+def _is_instructions(request: Request) -> bool:
+    """Whether the system text is one, which nobody has marked and something follows."""
+    return len(request.system) == 1 and bool(request.turns) and request.system[0].cache is None
 
 
 def _tool(tool: Tool) -> Json:
@@ -137,7 +142,7 @@ def _included(request: Request) -> Iterator[str]:
 
 
 def _input(request: Request) -> Iterator[Json]:
-    if len(request.system) > 1 or (request.system and not request.turns):
+    if request.system and not _is_instructions(request):
         yield _message(SYSTEM, request.system)
     for turn in request.turns:
         yield from _items(turn)
@@ -192,8 +197,10 @@ def _call(call: ToolCall) -> Json:
 def _result(result: ToolResult) -> Json:
     content = result.content
     texts = [block.text for block in content if type(block) is Text]
-    if len(texts) == len(content):
-        output: str | list[Json] = "\n".join(texts)
+    if result.cache is not None and len(texts) == len(content):
+        output: str | list[Json] = [_part(Text("\n".join(texts), result.cache), is_said=False)]
+    elif len(texts) == len(content):
+        output = "\n".join(texts)
     else:
         output = [_part(block, is_said=False) for block in content]
     return {"type": "function_call_output", "call_id": result.id, "output": output}
@@ -203,16 +210,19 @@ def _part(block: Block, *, is_said: bool) -> Json:
     if type(block) is Text:  # for what most are matching takes too long
         if is_said:
             return {"type": "output_text", "text": block.text, "annotations": []}
-        return {"type": "input_text", "text": block.text}
+        said = {"type": "input_text", "text": block.text}
+        return said if block.cache is None else said | BREAKPOINT
     match block:
         case Refusal():
             return {"type": "refusal", "refusal": block.text}
         case Image():
-            return {"type": "input_image", "image_url": media.to_url(block.source), "detail": block.detail or "auto"}
+            image = {"type": "input_image", "image_url": media.to_url(block.source), "detail": block.detail or "auto"}
+            return image if block.cache is None else image | BREAKPOINT
         case File(text=text) if text:
             return {"type": "input_text", "text": f"{block.name}\n{text}" if block.name else text}
         case File():
             place = {"file_url": block.source.url} if block.source.url else {"file_data": media.to_url(block.source)}
-            return {"type": "input_file", "filename": block.name or "file", **place}
+            file = {"type": "input_file", "filename": block.name or "file", **place}
+            return file if block.cache is None else file | BREAKPOINT
         case _:
             raise Untranslatable(f"{type(block).__name__.lower()}: a Responses destination cannot carry it")

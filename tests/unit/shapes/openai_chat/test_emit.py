@@ -191,3 +191,15 @@ def test_what_results_show_comes_after_all_of_them() -> None:
 
 def test_a_user_may_say_nothing() -> None:
     assert sent({"model": "m", "input": ""}, RESPONSES, CHAT)["messages"] == [{"role": "user", "content": ""}]
+
+
+def test_a_document_that_is_text_is_words_of_a_result() -> None:
+    found = {"type": "search_result", "source": "s", "title": "T", "content": [{"type": "text", "text": "z"}]}
+    cited = found | {"citations": {"enabled": True}}
+    turns = [
+        *HI,
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [found, cited]}]},
+    ]
+    made = sent({"model": "m", "max_tokens": 9, "messages": turns}, MESSAGES, CHAT)["messages"][2:]
+    assert made == [{"role": "tool", "tool_call_id": "c", "content": "T\ns\nz\nT\ns\nz"}]
