@@ -3,11 +3,12 @@
 Implementations live above (`picker/`, `wire/`, `runtime/`); nobody below the composition root knows which is used.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
 
+from kinference.errors import KinferenceError
 from kinference.ids import Address, ObjectRef, ResponseId, Seconds, StreamId
 from kinference.vocabulary import AbortReason, Loss, Outcome, QosClass, StreamUsage
 
@@ -236,8 +237,26 @@ class UpstreamAnswer(Protocol):
         ...
 
 
+Told: TypeAlias = Callable[[UpstreamAnswer | KinferenceError | None], None]
+"""Gets an answer whose head has arrived, or UpstreamTimeout or UpstreamCut; None where `send` is to try it anew."""
+
+
+class Asked(Protocol):
+    """A request on its way, whose answer will be told."""
+
+    def drop(self) -> None:
+        """Nobody waits for it any more: tell nothing."""
+        ...
+
+
 class Upstream(Protocol):
     """A pool of HTTP connections to destinations."""
+
+    def ask(self, request: UpstreamRequest, told: Told) -> Asked | None:  # noqa: ARG002 - an upstream that can always waits
+        """Send over a connection that is open, and tell of the answer later. None where there is none that can be used
+        so: `send` is to be called. Raises UpstreamUnreachable.
+        """
+        return None
 
     async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
         """Send and wait for the head of the answer. Follows no redirect, keeps no cookie, reads no proxy variable.

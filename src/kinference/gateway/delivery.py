@@ -14,11 +14,13 @@ from kinference.gateway.relay import Relay
 from kinference.gateway.reply import Reply
 from kinference.gateway.routes import Route
 from kinference.gateway.translation import WholeTranslation, read_whole
+from kinference.ports import Headers
 from kinference.shapes.answers import NoAnswer
 from kinference.shapes.counting import read_count, write_count
 from kinference.shapes.translate import WayBack
 from kinference.vocabulary import AbortReason
-from kinference.wire.fields import table
+from kinference.wire.exchange import Exchange
+from kinference.wire.fields import header, table
 
 
 class Deliverer(msgspec.Struct, frozen=True):
@@ -33,26 +35,25 @@ class Deliverer(msgspec.Struct, frozen=True):
         """Send the answer, which whoever found it closes. Raises nothing but ClientGone before its first byte, and its
         own cancellation.
         """
+        way_back = delivery.way_back
         if delivery.is_foreign_count:
             await self._deliver_count(delivery, reply)
-            return
-        answer, told = delivery.answer, table(delivery.answer.headers)
-        answering = Answering(self.outside, self.record, self.route, delivery)
-        way_back, is_stream = delivery.way_back, headers.is_stream(told.get(b"content-type"))
-        if way_back is not None and not (is_stream and way_back.back.is_streaming):
-            await self._deliver_whole(answering, way_back, reply, is_stream=is_stream)
-            return
-        flow, head = answering.flow(told, reply.exchange)
-        await reply.start(answer.status, head)
-        relay = Relay(answer, flow, self.options.keep_alive)
-        try:
+        elif way_back is None or (_is_stream(delivery) and way_back.back.is_streaming):
+            relay, head = self.relay(delivery, reply.exchange)
+            await reply.start(delivery.answer.status, head)
             await relay.run()
-        finally:
-            answering.relayed(flow, relay.end)
+        else:
+            await self._deliver_whole(delivery, way_back, reply)
 
-    async def _deliver_whole(self, answering: Answering, way_back: WayBack, reply: Reply, *, is_stream: bool) -> None:
+    def relay(self, delivery: Delivery, exchange: Exchange) -> tuple[Relay, Headers]:
+        """What relays an answer, and the fields that go ahead of it."""
+        answer, answering = delivery.answer, Answering(self.outside, self.record, self.route, delivery)
+        flow, head = answering.flow(table(answer.headers), exchange)
+        return Relay(answer, flow, self.options.keep_alive, answering.relayed), head
+
+    async def _deliver_whole(self, delivery: Delivery, way_back: WayBack, reply: Reply) -> None:
         """Read all of an answer before the client hears of it: only then is it known to be one."""
-        delivery = answering.delivery
+        answering, is_stream = Answering(self.outside, self.record, self.route, delivery), _is_stream(delivery)
         answer = delivery.answer
         try:
             with self.outside.departure:
@@ -100,3 +101,7 @@ class Deliverer(msgspec.Struct, frozen=True):
             await reply.refuse(Refusal(errors.EMPTY_ANSWER, "the destination's count was none"))
         else:
             await reply.json(write_count(self.route.api, tokens))
+
+
+def _is_stream(delivery: Delivery) -> bool:
+    return headers.is_stream(header(delivery.answer.headers, b"content-type"))

@@ -2,9 +2,17 @@
 
 import asyncio
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from kinference.errors import Draining
+
+
+class Traveller(Protocol):
+    """Work that no task does."""
+
+    def turn_back(self, why: Draining) -> None:
+        """Time is up: it is to end with this."""
+        ...
 
 
 class Departure:
@@ -15,6 +23,7 @@ class Departure:
     def __init__(self) -> None:
         self._working: set[asyncio.Task[Any]] = set()
         self._ended: set[asyncio.Task[Any]] = set()
+        self._travelling: set[Traveller] = set()
         self._is_over = False
 
     def __enter__(self) -> None:
@@ -32,9 +41,21 @@ class Departure:
         if was_ended and isinstance(error, asyncio.CancelledError) and not task.uncancel():  # else its client has gone
             raise _draining() from None
 
+    def join(self, work: Traveller) -> None:
+        """As `with` begins, for work that no task does. Raises Draining."""
+        if self._is_over:
+            raise _draining()
+        self._travelling.add(work)
+
+    def leave(self, work: Traveller) -> None:
+        """As `with` ends, for such work; harmless when it has not begun."""
+        self._travelling.discard(work)
+
     def end(self) -> None:
         """Time is up."""
         self._is_over = True
+        for work in tuple(self._travelling):
+            work.turn_back(_draining())
         self._ended |= self._working
         for task in self._ended:
             task.cancel()

@@ -21,11 +21,14 @@ from kinference.gateway.ingress import receive
 from kinference.gateway.opening import Opening, error_in, nothing
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.verdict import ErrorAnswer
-from kinference.ports import LocalTarget, Placed, ProviderTarget, UpstreamAnswer
+from kinference.ports import LocalTarget, Placed, ProviderTarget, UpstreamAnswer, UpstreamRequest
 from kinference.shapes.counting import estimate
 from kinference.shapes.scan import BadBody
+from kinference.shapes.translate import WayBack
+from kinference.structs import Frozen
 from kinference.vocabulary import AbortReason, Api
 from kinference.wire.exchange import Exchange
+from kinference.wire.over import OVER
 
 _log = logging.getLogger(__name__)
 
@@ -36,21 +39,74 @@ class Estimated(msgspec.Struct, frozen=True):
     tokens: int
 
 
+class Begun(Frozen, frozen=True):
+    """An answer that is no error."""
+
+    opening: Opening
+    back: WayBack | None
+    is_ready: bool
+    """Whether all of it is here; else its beginning is to be waited for."""
+
+
 class Dispatch:
     """One request's way to an answer."""
 
     def __init__(self, outside: Outside, options: GatewayOptions, record: Record, order: Order) -> None:
         self._upstream, self._options = outside.upstream, options
-        self._record, self._order = record, order
+        self._record, self.order = record, order
         self._attempts = Attempts(outside, options, record, order)
         self._answer: UpstreamAnswer | None = None
+        self._placed: Placed | Awaitable[Placed] | None = None
+        self._prepared: Sending | Failure | None = None
+        self._is_prepared = False
+        self._came: UpstreamAnswer | KinferenceError | None = None
+        self._begun: Begun | None = None
+        """What has been done without waiting, for `run` to go on from."""
+
+    def begin(self, exchange: Exchange) -> UpstreamRequest | None:
+        """The first attempt, up to what its destination is asked; None where something is to be waited for before, or
+        nobody is to be asked: then `run` goes on.
+        """
+        if not self.order.body.take_arrived(exchange):
+            return None
+        self._placed = placed = self._attempts.place()
+        if not isinstance(placed, Placed) or placed.picked.destination is None:
+            return None
+        try:
+            sending = self._attempts.prepare(placed, placed.picked.destination)
+        except BadBody as error:
+            sending = self._attempts.untranslatable(error)
+        self._prepared, self._is_prepared = sending, True
+        return sending.request if isinstance(sending, Sending) else None
+
+    def take_up(self, came: UpstreamAnswer | KinferenceError | None) -> Delivery | None:
+        """The first destination has answered, or failed, or is to be asked anew. Its delivery, where that is all here;
+        else `run` goes on.
+        """
+        self._came, sending = came, self._prepared
+        assert isinstance(sending, Sending), "what is answered was asked"
+        if came is None or isinstance(came, KinferenceError):
+            return None
+        self._note(came, sending)
+        if not verdict.is_success(came.status):
+            return None
+        try:
+            self._begun = begun = self._begin(came, sending)
+        except UpstreamCut as error:
+            self._came = error
+            return None
+        if not begun.is_ready:
+            return None
+        self.order.body.release()
+        return self._attempts.answered(begun.opening, sending, begun.back)
 
     async def run(self, exchange: Exchange) -> Delivery | Estimated | Refusal | ErrorAnswer:
         """Try destinations until one answers, the picker has none left or the attempts are used up."""
-        body = self._order.body
-        if not body.take_arrived(exchange):
-            await receive(body, exchange)
-        placed = self._attempts.place()
+        body, placed = self.order.body, self._placed
+        if placed is None:
+            if not body.take_arrived(exchange):
+                await receive(body, exchange)
+            placed = self._attempts.place()
         if not isinstance(placed, Placed):
             placed = await self._late(placed)
         destination = placed.picked.destination
@@ -59,9 +115,9 @@ class Dispatch:
         outcome = await self._attempt(placed, destination)
         if isinstance(outcome, Failure):
             outcome = await self._again(outcome)
-            if isinstance(outcome, Failure) and self._order.counts and outcome.is_uncounted:
+            if isinstance(outcome, Failure) and self.order.counts and outcome.is_uncounted:
                 with suppress(BadBody):
-                    return Estimated(estimate(body.whole, self._order.inbound.api))
+                    return Estimated(estimate(body.whole, self.order.inbound.api))
         body.release()
         return outcome if isinstance(outcome, Delivery) else outcome.told
 
@@ -91,15 +147,24 @@ class Dispatch:
             return failure
         return await self._attempt(placed, destination)
 
-    async def close(self) -> None:
+    def close(self) -> Awaitable[None]:
         """Close whatever is still open, the destination's connection first."""
+        closing = OVER if self._answer is None else self._answer.close()
+        if closing is not OVER:
+            return self._close_after(closing)
+        self._abandon()
+        return OVER
+
+    async def _close_after(self, closing: Awaitable[None]) -> None:
         try:
-            if self._answer is not None:
-                await self._answer.close()
+            await closing
         finally:
-            ticket = self._attempts.ticket
-            if ticket is not None:
-                ticket.abandon()
+            self._abandon()
+
+    def _abandon(self) -> None:
+        ticket = self._attempts.ticket
+        if ticket is not None:
+            ticket.abandon()
 
     async def _late(self, placing: Awaitable[Placed]) -> Placed:
         placed = await placing
@@ -109,7 +174,8 @@ class Dispatch:
     async def _attempt(self, placed: Placed, destination: LocalTarget | ProviderTarget) -> Delivery | Failure:
         attempts = self._attempts
         try:
-            sending = attempts.prepare(placed, destination)
+            sending = self._prepared if self._is_prepared else attempts.prepare(placed, destination)
+            self._is_prepared = False
             outcome = await self._send(sending) if isinstance(sending, Sending) else sending
             if outcome is None:
                 sending = attempts.prepare_in_chat(placed, destination)
@@ -123,14 +189,14 @@ class Dispatch:
         """Send what was prepared; None where an engine has no such path."""
         attempts, back = self._attempts, None
         try:
-            self._answer = answer = await self._upstream.send(sending.request)
-            self._record.upstream_id = upstream_id_of(answer.headers) if sending.leg.is_provider else ""
+            answer = await self._answer_to(sending)
+            self._note(answer, sending)
             if verdict.is_success(answer.status):
-                back = attempts.own_way_back(answer, sending)
-                is_read = back is not None or sending.leg.api is not self._order.inbound.api
-                self._answer = opening = Opening(answer, is_read=is_read)
-                outcome = opening if opening.begin_at_once() else await self._opened(opening, sending)
+                begun, self._begun = self._begun or self._begin(answer, sending), None
+                back, opening = begun.back, begun.opening
+                outcome = opening if begun.is_ready else await self._opened(opening, sending)
             else:
+                self._answer = answer
                 outcome = await verdict.read_error(answer, sending.leg)
                 if attempts.lacks_path(outcome, sending):
                     return None
@@ -141,6 +207,25 @@ class Dispatch:
         if isinstance(outcome, ErrorAnswer):
             return attempts.answered_with_error(outcome, sending)
         return attempts.answered(outcome, sending, back)
+
+    async def _answer_to(self, sending: Sending) -> UpstreamAnswer:
+        came, self._came = self._came, None
+        if came is None:
+            return await self._upstream.send(sending.request)
+        if isinstance(came, KinferenceError):
+            raise came
+        return came
+
+    def _note(self, answer: UpstreamAnswer, sending: Sending) -> None:
+        self._record.upstream_id = upstream_id_of(answer.headers) if sending.leg.is_provider else ""
+
+    def _begin(self, answer: UpstreamAnswer, sending: Sending) -> Begun:
+        """Begin what is no error, and what is known to be here is read. Raises UpstreamCut."""
+        self._answer = answer
+        back = self._attempts.own_way_back(answer, sending)
+        is_read = back is not None or sending.leg.api is not self.order.inbound.api
+        self._answer = opening = Opening(answer, is_read=is_read)
+        return Begun(opening, back, opening.begin_at_once())
 
     async def _opened(self, opening: Opening, sending: Sending) -> UpstreamAnswer | ErrorAnswer:
         """Read the beginning of an answer, as long as the client can wait for its head. Raises as the answer does."""

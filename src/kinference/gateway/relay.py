@@ -5,6 +5,8 @@ client takes less than comes.
 """
 
 import asyncio
+from collections.abc import Callable
+from typing import Final
 
 from kinference.errors import ClientGone, UpstreamCut, UpstreamTimeout
 from kinference.gateway.access_log import End
@@ -12,18 +14,53 @@ from kinference.gateway.flow import Flow
 from kinference.ids import Seconds
 from kinference.ports import UpstreamAnswer
 
+_CLIENT_CLOSED: Final = End.CLIENT_CLOSED
+"""Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
+
+
+def _untold(_flow: Flow, _end: End) -> None:
+    pass
+
 
 class Relay:
     """One answer's relay, from after its head to its end: its `Sink`. `end` is true at any moment, also after a
     cancellation.
     """
 
-    end = End.CLIENT_CLOSED
+    end = _CLIENT_CLOSED
+    _rest: bytes | None = None
+    """What the passage still held at the end of the answer."""
+    _has_poured = False
+    """Whether all of the answer went its way."""
 
-    def __init__(self, answer: UpstreamAnswer, flow: Flow, keep_alive: Seconds) -> None:
-        self._answer, self._flow, self._keep_alive = answer, flow, keep_alive
+    def __init__(
+        self, answer: UpstreamAnswer, flow: Flow, keep_alive: Seconds, over: Callable[[Flow, End], None] = _untold
+    ) -> None:
+        """`over` is told the end."""
+        self._answer, self._flow, self._keep_alive, self._over = answer, flow, keep_alive, over
         self.take = flow.take
         self._silence: asyncio.TimerHandle | None = None
+
+    def at_once(self) -> bool:
+        """Relay an answer that is all here, to a client that takes it all. False where `run` is to go on."""
+        whole = self._answer.arrived()
+        if whole is None:
+            return False
+        self._has_poured = True
+        if not self.take(whole):
+            return False
+        passage = self._flow.passage
+        self._rest = rest = passage.close()
+        if rest or not passage.is_whole(cut=False):
+            return False
+        try:
+            self._flow.exchange.finish()
+        except ClientGone:
+            pass  # its end is the default one
+        else:
+            self.end = self._good_end()
+        self._over(self._flow, self.end)
+        return True
 
     async def run(self) -> None:
         """Relay to the end, whatever the end is. Raises nothing but its own cancellation."""
@@ -36,30 +73,33 @@ class Relay:
         finally:
             if self._silence is not None:
                 self._silence.cancel()
-            if self._flow.has_all and self.end is End.CLIENT_CLOSED:
+            if self._flow.has_all and self.end is _CLIENT_CLOSED:
                 self.end = self._good_end()
+            self._over(self._flow, self.end)
 
     async def _pump(self) -> End:
-        passage = self._flow.passage
+        passage, is_cut = self._flow.passage, False
         try:
-            whole = self._answer.arrived()
-            if whole is None:
-                await self._answer.pour(self)
-            elif not self.take(whole):
-                await self.ready()
+            await self._pour()
         except (UpstreamCut, UpstreamTimeout):
             self._flow.failure = None  # where it was that, it has been raised
             if not passage.is_whole(cut=True):
                 return await self._break_off()
             is_cut = True
-        else:
-            is_cut = False
-        if rest := passage.close():
+        if rest := passage.close() if self._rest is None else self._rest:
             await self._write(rest)
         if not passage.is_whole(cut=is_cut):
             return await self._break_off()
         await self._flow.exchange.finish()
         return self._good_end()
+
+    async def _pour(self) -> None:
+        if self._has_poured:
+            await self.ready()
+        elif (whole := self._answer.arrived()) is None:
+            await self._answer.pour(self)
+        elif not self.take(whole):
+            await self.ready()
 
     async def ready(self) -> None:
         flow = self._flow

@@ -9,6 +9,7 @@ from kinference.gateway import access_log, errors, listing
 from kinference.gateway.answering import WARNINGS
 from kinference.gateway.attempts import Delivery
 from kinference.gateway.auth import Caller
+from kinference.gateway.course import Serving
 from kinference.gateway.delivery import Deliverer
 from kinference.gateway.dispatch import Dispatch, Estimated
 from kinference.gateway.door import Door, Turned, Visit, explained
@@ -32,17 +33,22 @@ class Gateway:
         self._outside, self._options = outside, options
         self._door = Door(outside, options)
 
-    async def handle(self, exchange: Exchange) -> None:
+    def handle(self, exchange: Exchange) -> Serving:
         """Serve one request: the entry point for the HTTP carrier."""
+        return Serving(exchange, self._door, self._outside, self._options, self._serve)
+
+    async def _serve(self, serving: Serving) -> None:
+        """All of a request, or the rest of one that has come some way."""
+        exchange = serving.exchange
         route = find(exchange.path)
         if route is not None and route.duty is _HEALTH and exchange.method in route.methods:
             await respond(exchange, 200, b"", b"text/plain")
             return
-        visit = self._door.meet(exchange)
+        visit = serving.visit or self._door.meet(exchange)
         try:
             admitted = self._door.let_in(visit, route)
             if isinstance(admitted, Route) and admitted.api is not None:
-                await self._infer(visit, admitted)
+                await self._infer(visit, admitted, serving)
             else:
                 await self._tell(visit, admitted)
         except (ClientGone, asyncio.CancelledError):
@@ -76,28 +82,34 @@ class Gateway:
             return
         await reply.json(listing.of_one(found, reply.dialect))
 
-    async def _infer(self, visit: Visit, route: Route) -> None:
+    async def _infer(self, visit: Visit, route: Route, serving: Serving) -> None:
         outside, reply, record = self._outside, visit.reply, visit.record
-        order = self._door.order(visit, route)
-        dispatch = Dispatch(outside, self._options, record, order)
+        dispatch = serving.dispatch or Dispatch(outside, self._options, record, self._door.order(visit, route))
+        order = dispatch.order
         try:
-            outcome: Delivery | Estimated | Refusal | ErrorAnswer
+            outcome: Delivery | Estimated | Refusal | ErrorAnswer | None
             try:
-                with outside.departure:
-                    outcome = await dispatch.run(visit.exchange)
+                if serving.failure is not None:
+                    raise serving.failure
+                outcome = serving.delivery
+                if outcome is None:
+                    with outside.departure:
+                        outcome = await dispatch.run(serving.exchange)
             except ClientGone:
                 raise
             except KinferenceError as error:
                 if error.limit:
                     outside.metrics.count(BODIES_REFUSED, error.limit)
                 outcome = errors.refusal_of(error)
-            if isinstance(outcome, Delivery):
+            if serving.relay is not None:
+                await serving.relay.run()
+            elif isinstance(outcome, Delivery):
                 await Deliverer(outside, self._options, record, route).deliver(outcome, reply)
             elif isinstance(outcome, Estimated):
                 await reply.json(write_count(order.inbound.api, outcome.tokens), (WARNINGS, b"estimated=tokens"))
             elif isinstance(outcome, Refusal):
                 await reply.refuse(explained(outcome, visit.told))
-            else:
+            elif outcome is not None:
                 await reply.pass_on(outcome)
         finally:
             await dispatch.close()

@@ -1,6 +1,7 @@
 """The seam of the HTTP servers: what a handler sees of one request, whichever carrier brought it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from typing import Protocol, TypeAlias
 
 from kinference.ids import Seconds
@@ -44,8 +45,8 @@ class Exchange(Protocol):
         ...
 
     def arrived(self) -> bytes | None:
-        """The whole body, where all of it is here; None while some is on its way, and then `body` gives it. Asked once,
-        before `body` is.
+        """The whole body, where all of it is here: asked for until it gives it. None while some is on its way: `body`
+        waits for it.
         """
         ...
 
@@ -94,6 +95,39 @@ class HttpServer(Protocol):
     async def close(self) -> None:
         """Stop listening, cancel the handlers in flight, close every connection."""
         ...
+
+
+class Work(Protocol):
+    """A request under way, to the course that it takes."""
+
+    def over(self) -> None:
+        """It was answered."""
+        ...
+
+    def wait(self) -> None:
+        """The rest is to be awaited, in a task. Told once, and nothing after it."""
+        ...
+
+
+class Course:
+    """What a handler may return in place of a coroutine: a request that goes a long way in calls that do not wait, for
+    which no task is needed. Awaited, it goes on from where it is, or from its beginning.
+
+    A server that begins it sends at once: what `start` and `finish` return is over then.
+    """
+
+    @abstractmethod
+    def begin(self, work: Work) -> bool:
+        """Go on until something is to call back. False where the rest is to be awaited now."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Its client has left, or the server closes: it is to be awaited, and raises CancelledError then. Called while
+        something is to call back.
+        """
+
+    @abstractmethod
+    def __await__(self) -> Generator[None, None, None]: ...
 
 
 Handler: TypeAlias = Callable[[Exchange], Awaitable[None]]

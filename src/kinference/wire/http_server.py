@@ -79,7 +79,7 @@ class OwnHttpServer:
         end = site.loop.time() + timeout
         while (left := end - site.loop.time()) > 0:  # what was on its way is still taken
             if site.handlers:
-                await asyncio.wait(site.handlers, timeout=left)
+                await site.wait_idle(left)
             elif any(connection.may_ask_again for connection in site.connections):
                 await asyncio.sleep(min(left, _LAST_CALL_POLL))
             else:
@@ -92,9 +92,9 @@ class OwnHttpServer:
         if site is None:
             return
         while site.handlers:
-            for work in site.handlers:
-                work.cancel()
-            await asyncio.wait(site.handlers, timeout=_CANCEL_AGAIN)
+            for handling in tuple(site.handlers):
+                handling.cancel()
+            await site.wait_idle(_CANCEL_AGAIN)
         site.is_closed = True
         if self._burst is not None:
             self._burst.give_up()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -21,7 +21,7 @@ from kinference.picker.inprocess import InProcessPicker
 from kinference.picker.limits import PickerLimits
 from kinference.ports import Clock, Upstream
 from kinference.vocabulary import Api
-from kinference.wire.exchange import Exchange, Handler, HttpServer
+from kinference.wire.exchange import Course, Handler, HttpServer, Work
 
 POOL = ObjectRef("default", "engines")
 CLOUD = ObjectRef("default", "cloud")
@@ -203,6 +203,8 @@ class Rig:
     metrics: Metrics
     handlers: int = 0
     """Requests whose handler has not returned; one may still account for what its client has had already."""
+    straight: int = 0
+    """Requests that no task was needed for."""
 
     async def page(self) -> str:
         """The metrics, once everything is accounted for."""
@@ -222,6 +224,41 @@ class Rig:
         async with self.client() as client:
             await client.send(path, body, headers, method)
             return await client.answer()
+
+
+class Counted(Course):
+    """A request that its rig counts while it is under way, whichever way it goes."""
+
+    def __init__(self, rig: Rig, serving: Course) -> None:
+        self._rig, self._serving = rig, serving
+        self._work: Work | None = None
+        rig.handlers += 1
+
+    def begin(self, work: Work) -> bool:
+        self._work = work
+        return self._serving.begin(self)
+
+    def stop(self) -> None:
+        self._serving.stop()
+
+    def wait(self) -> None:
+        assert self._work is not None
+        self._work.wait()
+
+    def over(self) -> None:
+        assert self._work is not None
+        self._rig.handlers -= 1
+        self._rig.straight += 1
+        self._work.over()
+
+    def __await__(self) -> Generator[None, None, None]:
+        return self._rest().__await__()
+
+    async def _rest(self) -> None:
+        try:
+            await self._serving
+        finally:
+            self._rig.handlers -= 1
 
 
 def fleet_of(ports: list[int], provider_api: Api | None) -> Fleet:
@@ -271,15 +308,7 @@ async def gateway_on(
             Outside(InProcessPicker(desk), upstream, clock, metrics, directory), options or GatewayOptions()
         )
         rig = Rig(0, desk, router, metrics)
-
-        async def handle(exchange: Exchange) -> None:
-            rig.handlers += 1
-            try:
-                await serving.handle(exchange)
-            finally:
-                rig.handlers -= 1
-
-        server = carrier.server(handle, clock)
+        server = carrier.server(lambda exchange: Counted(rig, serving.handle(exchange)), clock)
         rig.port = await server.start("127.0.0.1", 0)
         stack.push_async_callback(server.close)
         yield rig

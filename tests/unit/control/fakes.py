@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from kinference.errors import KinferenceError
-from kinference.ports import Headers, UpstreamAnswer, UpstreamRequest
+from kinference.ports import Headers, Upstream, UpstreamAnswer, UpstreamRequest
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Answer(UpstreamAnswer):
 
 
 @dataclass
-class Outside:
+class Outside(Upstream):
     """Stands in for the network: answers in order, the last one for ever, and keeps what it was asked."""
 
     answers: Sequence[Answer | KinferenceError] = (Answer(200),)

@@ -10,7 +10,7 @@ from kinference.control.provider_types import ANTHROPIC_PROTOCOLS, OPENAI_PROTOC
 from kinference.control.providers import Resolved
 from kinference.control.verify import ANSWER_BYTES_MAX, ValidatedEndpoint, Verifier
 from kinference.errors import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
-from kinference.ports import UpstreamRequest
+from kinference.ports import Upstream, UpstreamRequest
 from tests.unit.control.fakes import Answer, Outside
 
 OPENAI = Resolved("https://up.test/v1", OPENAI_PROTOCOLS, "sk-1", "m", "openai", Auth.BEARER)
@@ -125,7 +125,7 @@ async def test_an_endless_answer_is_not_read_to_its_end(outside: Outside, answer
 
 
 async def test_an_endpoint_that_stays_silent_is_given_up() -> None:
-    class Silent:
+    class Silent(Upstream):
         async def send(self, request: UpstreamRequest) -> Answer:
             await asyncio.Event().wait()
             raise AssertionError
@@ -135,7 +135,7 @@ async def test_an_endpoint_that_stays_silent_is_given_up() -> None:
 
 
 async def test_endpoints_that_are_slow_one_after_the_other_are_given_up_together() -> None:
-    class Slow:
+    class Slow(Upstream):
         asked = 0
 
         async def send(self, request: UpstreamRequest) -> Answer:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kinference.core.fleet import Endpoint, EndpointSpec, Fleet
 from kinference.errors import KinferenceError, UpstreamUnreachable
 from kinference.ids import Address, ObjectRef
-from kinference.ports import Headers, UpstreamAnswer, UpstreamRequest
+from kinference.ports import Headers, Upstream, UpstreamAnswer, UpstreamRequest
 from kinference.vocabulary import Engine
 
 POOL = ObjectRef("default", "pool")
@@ -48,7 +48,7 @@ Page = FakeAnswer | KinferenceError | None
 
 
 @dataclass
-class FakeUpstream:
+class FakeUpstream(Upstream):
     """Answers by URL; what is not there is unreachable."""
 
     pages: dict[str, Page] = field(default_factory=dict)

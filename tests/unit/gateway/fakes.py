@@ -17,6 +17,7 @@ from kinference.ports import (
     PickResult,
     Placed,
     ProviderTarget,
+    Upstream,
     UpstreamAnswer,
     UpstreamRequest,
 )
@@ -133,7 +134,7 @@ class FakeAnswer(UpstreamAnswer):
         self.is_closed = True
 
 
-class FakeUpstream:
+class FakeUpstream(Upstream):
     """Answers each request with the next of its script."""
 
     def __init__(self, *script: FakeAnswer | KinferenceError) -> None:

@@ -57,3 +57,23 @@ async def test_a_client_that_leaves_cancels_it_as_ever(ends: bool) -> None:
         departure.end()
     with pytest.raises(asyncio.CancelledError):
         await asking
+
+
+class Traveller:
+    def __init__(self) -> None:
+        self.told: list[Draining] = []
+
+    def turn_back(self, why: Draining) -> None:
+        self.told.append(why)
+
+
+async def test_work_that_no_task_does_is_told_once_unless_it_has_left() -> None:
+    departure, under_way, done = Departure(), Traveller(), Traveller()
+    departure.join(under_way)
+    departure.join(done)
+    departure.leave(done)
+    departure.leave(done)
+    departure.end()
+    assert ([str(why)[:9] for why in under_way.told], done.told) == (["the serve"], [])
+    with pytest.raises(Draining):
+        departure.join(done)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kinference import ports
 from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ports import Headers, UpstreamAnswer, UpstreamRequest
 from kinference.sandbox.router import ANSWER_BYTES_MAX, BODY_BYTES_MAX, SandboxRouter
@@ -16,7 +17,7 @@ EVENTS = ((b"content-type", b"text/event-stream"),)
 CHAT, EMBEDDINGS = "/v1/chat/completions", "/v1/embeddings"
 
 
-class Upstream(UpstreamAnswer):
+class Upstream(UpstreamAnswer, ports.Upstream):
     """Answers with pieces; an error among them breaks the answer off, an error alone comes before it."""
 
     is_ready = False

@@ -112,3 +112,28 @@ async def test_an_answer_whose_handler_was_cancelled_is_broken_off() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert exchange.ends == ["broken off"]
+
+
+async def test_a_coroutine_whose_task_is_cancelled_before_it_begins_is_closed() -> None:
+    site = site_for(answering)
+    site.set_out(NotedExchange()).cancel()
+    await asyncio.wait_for(site.wait_idle(10), 10)
+    assert not site.handlers
+
+
+async def test_a_server_waits_for_its_last_request_and_no_longer() -> None:
+    may_end = asyncio.Event()
+
+    async def waiting(exchange: Exchange) -> None:
+        await may_end.wait()
+        await exchange.finish()
+
+    site = site_for(waiting)
+    site.begin(NotedExchange())
+    site.begin(NotedExchange())
+    await site.wait_idle(0.01)
+    assert len(site.handlers) == 2
+    may_end.set()
+    await asyncio.wait_for(site.wait_idle(10), 10)
+    assert not site.handlers
+    await site.wait_idle(10)

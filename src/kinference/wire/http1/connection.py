@@ -20,6 +20,7 @@ from kinference.wire.http1.exchange import Http1Exchange
 from kinference.wire.http1.requests import Event, Malformed, RequestHead, RequestReader
 from kinference.wire.site import Site
 from kinference.wire.tls import peer_names
+from kinference.wire.work import Handling
 
 _log: Final = logging.getLogger(__name__)
 
@@ -46,7 +47,9 @@ class Connection(asyncio.Protocol):
         self._reader = RequestReader(site.options)
         self._transport: asyncio.Transport | None = None
         self._exchange: Http1Exchange | None = None
-        self._handler: asyncio.Task[None] | None = None
+        self._handler: Handling | None = None
+        self._is_new = False
+        """Whether the request came with what is being read, and its handler has yet to begin."""
         self._ahead: deque[Event] = deque()
         """Of requests sent before the answer to an earlier one was complete."""
         self._ahead_bytes = 0
@@ -88,10 +91,18 @@ class Connection(asyncio.Protocol):
                 self._put_ahead(event)
             else:
                 self._act(event)
+        if self._is_new:
+            self._set_out()
         if self._ahead:
             self._limit_ahead(len(data))
         if self._exchange is None and self._reader.is_within_head:
             self._limit_head()
+
+    def _set_out(self) -> None:
+        """All that came of a request is here: what came in one read is whole when its handler sees it."""
+        self._is_new, exchange = False, self._exchange
+        if exchange is not None:
+            self._handler = self._site.set_out(exchange)
 
     def _limit_head(self) -> None:
         if self.deadline > self._site.loop.time() + self._site.options.head_timeout:
@@ -121,8 +132,8 @@ class Connection(asyncio.Protocol):
             exchange.release()
         if exchange is not None and not exchange.is_over:
             exchange.lose()
-            assert self._handler is not None, "each exchange has a handler"
-            self._handler.cancel()
+            if self._handler is not None:
+                self._handler.cancel()
 
     def pause_writing(self) -> None:
         self.is_congested = True
@@ -173,6 +184,8 @@ class Connection(asyncio.Protocol):
         """The next request, as far as it came."""
         while self._ahead and (self._exchange is None or not self._exchange.is_received):
             self._act(self._next_ahead())
+        if self._is_new and self._exchange is not None:  # in a task: those sent ahead would descend into each other
+            self._is_new, self._handler = False, self._site.begin(self._exchange)
         if not self._ahead:
             self._ahead_bytes = 0
 
@@ -196,8 +209,8 @@ class Connection(asyncio.Protocol):
     def _begin(self, head: RequestHead) -> None:
         site, began = self._site, self._first_byte_at
         self.deadline, self.may_ask_again = NEVER, False
-        self._exchange = exchange = Http1Exchange(self, head, site.clock.now() if began is None else began)
-        self._handler = site.begin(exchange)
+        self._exchange = Http1Exchange(self, head, site.clock.now() if began is None else began)
+        self._is_new = True
 
     def _refuse(self, refusal: Malformed) -> None:
         """Answer what could not be parsed; inside a body that is for the handler to do."""

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, cast
 
 from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ids import Seconds
 from kinference.wire.http1.deadlines import NEVER, Deadlines
 from kinference.wire.http1.replies import NotHttp, ReplyReader
+from kinference.wire.own_exchange import wake
 
 _UNREAD_MAX: Final = 256 * 1024
 """Bytes of an answer that may wait for whoever reads it before the destination is made to wait."""
@@ -25,7 +27,8 @@ class Link(asyncio.Protocol):
         self.deadline = NEVER
         self._deadlines = deadlines
         self._failure: KinferenceError | None = None
-        self._news: asyncio.Future[None] | None = None
+        self._news: Callable[[], object] | None = None
+        """Who waits for more, or for the end."""
         self._take_over: Callable[[bytes], bool] | None = None
         """Gets the body as it comes, as long as it returns that it wants more."""
         self._patience: Seconds = NEVER
@@ -113,13 +116,22 @@ class Link(asyncio.Protocol):
         """Comes to its end as more does of an answer that is not complete: first its whole head. Whether it failed is
         to be checked then.
         """
-        self._news = news = self._loop.create_future()
+        news = self._loop.create_future()
+        self.tell(partial(wake, news), patience)
+        return news
+
+    def tell(self, news: Callable[[], object], patience: Seconds) -> None:
+        """Call back where `more` would come to its end."""
+        self._news = news
         if self._failure is None:
             self._patience = patience
             self._deadlines.give(self, patience)
         else:
             self._tell()
-        return news
+
+    def forget(self) -> None:
+        """Call nobody back."""
+        self._news = None
 
     def pour(self, take: Callable[[bytes], bool], patience: Seconds) -> asyncio.Future[None]:
         """Hand over what comes, as it comes, until the answer is complete or `take` returns that it wants no more for
@@ -163,5 +175,4 @@ class Link(asyncio.Protocol):
         news, self._news = self._news, None
         if news is not None:
             self.deadline = NEVER
-            if not news.done():
-                news.set_result(None)
+            news()

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from kinference.errors import NoConnectionLeft, UpstreamUnreachable
+from kinference.errors import NoConnectionLeft, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ids import Seconds
-from kinference.ports import Headers, Sink, Upstream, UpstreamAnswer, UpstreamRequest
+from kinference.ports import Asked, Headers, Sink, Told, Upstream, UpstreamAnswer, UpstreamRequest
 from kinference.wire.connections import EXHAUSTED
 from kinference.wire.http1.asks import DEFAULT_PORTS, pieces_of
 from kinference.wire.http1.deadlines import Deadlines
@@ -50,6 +50,17 @@ class Http1Upstream(Upstream):
         self._deadlines.close()
         self._names.close()
 
+    def ask(self, request: UpstreamRequest, told: Told) -> Asked | None:
+        pieces = pieces_of(request)
+        link = self._pool.take(request.origin)
+        if link is None:
+            return None
+        self._in_use.add(link)
+        asked = _Http1Asked(self, link, request, told)
+        link.ask(pieces, to_head=request.method == "HEAD")
+        link.tell(asked.hear, request.timeouts.first_byte)
+        return asked
+
     async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
         pieces = pieces_of(request)
         kept = self._pool.take(request.origin)
@@ -61,17 +72,18 @@ class Http1Upstream(Upstream):
                 await link.more(request.timeouts.first_byte)
                 link.check()
             except UpstreamUnreachable:
-                self._drop(link)
+                self.drop(link)
                 if kept is None:
                     raise
                 kept = None  # closed at the far end meanwhile; nothing of it was served
             except BaseException:
-                self._drop(link)
+                self.drop(link)
                 raise
             else:
                 return _Http1Answer(self, link, request)
 
-    def _drop(self, link: Link) -> None:
+    def drop(self, link: Link) -> None:
+        """An answer is not waited for any more."""
         self._in_use.discard(link)
         link.close()
 
@@ -132,6 +144,31 @@ class _Site:
     host: str
     port: int
     is_tls: bool
+
+
+class _Http1Asked:
+    """A request on its way, without a task."""
+
+    def __init__(self, upstream: Http1Upstream, link: Link, request: UpstreamRequest, told: Told) -> None:
+        self._upstream, self._link, self._request, self._told = upstream, link, request, told
+
+    def hear(self) -> None:
+        """Its head is there, or it failed."""
+        link = self._link
+        try:
+            link.check()
+        except UpstreamUnreachable:  # closed at the far end meanwhile; nothing of it was served
+            self._upstream.drop(link)
+            self._told(None)
+        except (UpstreamCut, UpstreamTimeout) as error:
+            self._upstream.drop(link)
+            self._told(error)
+        else:
+            self._told(_Http1Answer(self._upstream, link, self._request))
+
+    def drop(self) -> None:
+        self._link.forget()
+        self._upstream.drop(self._link)
 
 
 class _Http1Answer(UpstreamAnswer):

@@ -213,3 +213,24 @@ async def test_a_link_at_rest_is_closed_when_its_time_is_over() -> None:
     assert link.keep(0.01)
     await transport.aborted.wait()
     assert not link.is_open
+
+
+async def test_who_waits_may_be_called_back_and_once() -> None:
+    link, _ = linked()
+    told: list[int] = []
+    link.tell(lambda: told.append(link.reply.status), 60)
+    link.data_received(HEAD[:9])
+    assert told == []
+    link.data_received(HEAD[9:])
+    link.data_received(b"abcd")
+    assert told == [200]
+
+
+async def test_who_forgets_it_is_not_called_back() -> None:
+    link, _ = linked()
+    told: list[int] = []
+    link.tell(lambda: told.append(1), 60)
+    link.forget()
+    link.data_received(HEAD + b"abcd")
+    link.connection_lost(None)
+    assert told == []

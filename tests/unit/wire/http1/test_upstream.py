@@ -2,6 +2,8 @@
 
 import asyncio
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,9 +13,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from kinference.errors import UpstreamUnreachable
-from kinference.ports import UpstreamRequest, UpstreamTimeouts
+from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
+from kinference.ports import UpstreamAnswer, UpstreamRequest, UpstreamTimeouts
 from kinference.wire.http1.upstream import Http1Upstream
+from kinference.wire.over import OVER
 from kinference.wire.trust import Trust
 from tests.unit.wire.certificates import self_signed
 
@@ -204,3 +207,82 @@ async def test_an_answer_has_not_arrived_while_some_of_it_is_to_come() -> None:
         await answer.close()
     await slow.ended.wait()
     server.close()
+
+
+class Scripted:
+    """Answers each request with the next of its script; None closes the connection in its place."""
+
+    def __init__(self, *script: bytes | None) -> None:
+        self._script = [*script]
+        self.requests = 0
+        self.serving: set[asyncio.Task[None]] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.serving.add(task)
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                self.requests += 1
+                answer = self._script.pop(0)
+                if answer is None:
+                    break
+                writer.write(answer)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+@asynccontextmanager
+async def warm(*script: bytes | None) -> AsyncIterator[tuple[Http1Upstream, UpstreamRequest, Scripted]]:
+    """An upstream with a connection open, and what was sent over it once."""
+    scripted = Scripted(OK, *script)
+    server = await asyncio.start_server(scripted.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    timeouts = UpstreamTimeouts(first_byte=0.05)
+    request = UpstreamRequest("GET", f"http://127.0.0.1:{port}", "/", (), timeouts=timeouts)
+    async with Http1Upstream() as upstream:
+        assert await body_of(upstream, request) == b"ok"
+        yield upstream, request, scripted
+    server.close()
+    await asyncio.wait(scripted.serving)
+
+
+async def asked(upstream: Http1Upstream, request: UpstreamRequest) -> UpstreamAnswer | KinferenceError | None:
+    told: asyncio.Future[UpstreamAnswer | KinferenceError | None] = asyncio.get_running_loop().create_future()
+    assert upstream.ask(request, told.set_result) is not None
+    return await told
+
+
+async def test_without_an_open_connection_nothing_is_asked() -> None:
+    async with Http1Upstream() as upstream:
+        assert upstream.ask(UpstreamRequest("GET", "http://127.0.0.1:9", "/", ()), lambda _: None) is None
+
+
+async def test_an_open_connection_is_asked_at_once_and_kept() -> None:
+    async with warm(OK, OK) as (upstream, request, scripted):
+        for _ in range(2):
+            answer = await asked(upstream, request)
+            assert answer is not None
+            assert not isinstance(answer, KinferenceError)
+            assert (answer.status, answer.arrived()) == (200, b"ok")
+            assert answer.close() is OVER
+        assert scripted.requests == 3
+
+
+@pytest.mark.parametrize(
+    ("step", "told"), [(None, type(None)), (b"HTTP/1.1 200", UpstreamTimeout), (b"nothing of HTTP", UpstreamCut)]
+)
+async def test_what_fails_is_told_and_its_connection_closed(step: bytes | None, told: type) -> None:
+    async with warm(step) as (upstream, request, _):
+        assert type(await asked(upstream, request)) is told
+        assert upstream.ask(request, lambda _: None) is None
+
+
+async def test_what_is_dropped_is_told_to_nobody() -> None:
+    async with warm(OK, OK) as (upstream, request, scripted):
+        asked = upstream.ask(request, lambda _: pytest.fail("told"))
+        assert asked is not None
+        asked.drop()
+        assert await body_of(upstream, request) == b"ok"
+        assert scripted.requests >= 2

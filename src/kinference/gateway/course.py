@@ -1,0 +1,128 @@
+"""The way that requests ordinarily go: their body is here, a destination is picked at once and asked over a connection
+that is open, and its answer comes in one piece. Nothing of that waits but for the answer, which calls back.
+
+Where a request leaves that way it is awaited, and `service` goes on from what has been done; so does it where something
+failed, for there is one place where each failure is met.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from typing import TypeAlias
+
+from kinference.errors import Draining, KinferenceError, UpstreamUnreachable
+from kinference.gateway import access_log
+from kinference.gateway.attempts import Delivery
+from kinference.gateway.delivery import Deliverer
+from kinference.gateway.dispatch import Dispatch
+from kinference.gateway.door import Door, Visit
+from kinference.gateway.options import GatewayOptions, Outside
+from kinference.gateway.relay import Relay
+from kinference.gateway.routes import Route, find
+from kinference.ports import Asked, UpstreamAnswer
+from kinference.wire.exchange import Course, Exchange, Work
+
+Rest: TypeAlias = "Callable[[Serving], Awaitable[None]]"
+"""Awaits what is left of one."""
+
+
+class Serving(Course):
+    """One request, and what has been done of it."""
+
+    visit: Visit | None = None
+    dispatch: Dispatch | None = None
+    delivery: Delivery | None = None
+    relay: Relay | None = None
+    """Its head has been sent."""
+    failure: BaseException | None = None
+    """What is to be raised where it is awaited."""
+    _asked: Asked | None = None
+    _work: Work | None = None
+    """For as long as something is to call back: it holds this as well."""
+    _route: Route
+
+    def __init__(self, exchange: Exchange, door: Door, outside: Outside, options: GatewayOptions, rest: Rest) -> None:
+        self.exchange = exchange
+        self._door, self._outside, self._options, self._rest = door, outside, options, rest
+
+    def __await__(self) -> Generator[None, None, None]:
+        return self._rest(self).__await__()
+
+    def begin(self, work: Work) -> bool:
+        self._work = work
+        try:
+            is_on_its_way = self._begin()
+        except Exception as error:  # noqa: BLE001 - # task root: a call of the server's, where `service` meets it
+            self.failure = error
+            is_on_its_way = False
+        if not is_on_its_way:
+            self._work = None
+            self._outside.departure.leave(self)
+        return is_on_its_way
+
+    def _begin(self) -> bool:
+        exchange, outside = self.exchange, self._outside
+        route = find(exchange.path)
+        if route is None or route.api is None:
+            return False
+        self._route = route
+        self.visit = visit = self._door.meet(exchange)
+        if self._door.let_in(visit, route) is not route:
+            return False
+        self.dispatch = dispatch = Dispatch(outside, self._options, visit.record, self._door.order(visit, route))
+        outside.departure.join(self)
+        request = dispatch.begin(exchange)
+        if request is None:
+            return False
+        try:
+            self._asked = outside.upstream.ask(request, self._answered)
+        except UpstreamUnreachable as error:
+            dispatch.take_up(error)
+        return self._asked is not None
+
+    def _answered(self, came: UpstreamAnswer | KinferenceError | None) -> None:
+        work = self._arrive()
+        try:
+            is_over = self._deliver(came)
+        except Exception as error:  # noqa: BLE001 - # task root: a call of the upstream's, where `service` meets it
+            self.failure = error
+            is_over = False
+        if is_over:
+            work.over()
+        else:
+            work.wait()
+
+    def _arrive(self) -> Work:
+        work, self._work, self._asked = self._work, None, None
+        assert work is not None, "it waits for an answer"
+        self._outside.departure.leave(self)
+        return work
+
+    def _deliver(self, came: UpstreamAnswer | KinferenceError | None) -> bool:
+        dispatch, visit, outside = self.dispatch, self.visit, self._outside
+        assert dispatch is not None, "it asked"
+        assert visit is not None, "it was let in"
+        self.delivery = delivery = dispatch.take_up(came)
+        if delivery is None or delivery.way_back is not None or delivery.is_foreign_count:
+            return False
+        deliverer = Deliverer(outside, self._options, visit.record, self._route)
+        relay, head = deliverer.relay(delivery, self.exchange)
+        visit.reply.start(delivery.answer.status, head)
+        self.relay = relay
+        if not relay.at_once():
+            return False
+        dispatch.close()
+        access_log.write(visit.record, outside.clock.now(), outside.metrics)
+        return True
+
+    def stop(self) -> None:
+        self._turn_back(asyncio.CancelledError())
+
+    def turn_back(self, why: Draining) -> None:
+        """The process ends before its answer has begun."""
+        self._turn_back(why)
+
+    def _turn_back(self, why: BaseException) -> None:
+        assert self._asked is not None, "it waits for an answer"
+        self._asked.drop()
+        self.failure = why
+        self._arrive().wait()
