@@ -278,11 +278,12 @@ class Attempts:
         is_ours = leg.is_provider and blame in (Blame.CREDENTIAL, Blame.ACCOUNT)
         reason = AbortReason.BACKEND_UNAUTHORIZED if is_ours else AbortReason.UNSPECIFIED
         ticket.abort(reason, f"the destination answered {error.status}")
-        told = verdict.told_to_client(error, blame)
+        wall = self._outside.clock.wall()
+        told = verdict.told_to_client(error, blame, wall)
         if leg.api is not self._order.inbound.api and isinstance(told, ErrorAnswer):
-            told = verdict.retold(told)
+            told = verdict.retold(told, wall)
         is_limited = error.status == errors.RATE_LIMITED.status
-        self._waits.append((verdict.retry_after(error) or 0.0) if is_limited else None)
+        self._waits.append((verdict.retry_after(error, wall) or 0.0) if is_limited else None)
         if longest := self._longest_wait():
             told = verdict.waiting(told, longest)
         if blame is Blame.CLIENT:

@@ -5,6 +5,8 @@ import re
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -32,6 +34,10 @@ _NOT_OFFERED = frozenset({501, 505})
 _HTTP_BELOW = 600
 _ACCOUNT_MARKS = (b"credit balance", b"insufficient_quota", b"billing_error", b"exceeded your current quota")
 _NUMBER = re.compile(rb"\d+(?:\.\d+)?")
+_DATE = re.compile(
+    rb"[A-Z][a-z]{2,8}(?:, \d\d[ -][A-Z][a-z]{2}[ -]\d{2,4} [\d:]{8} GMT| [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})"
+)
+"""What HTTP writes now, what it wrote before, and what C writes: all of them are in UTC."""
 _RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 """Google's way to say that a quota is one by the minute, in the words that others have for one that is spent."""
 _TOO_LONG_MARKS = (
@@ -147,14 +153,14 @@ class _Told(msgspec.Struct):
 _TOLD: Final = msgspec.json.Decoder(_Told | list[_Told])
 
 
-def retold(answer: ErrorAnswer) -> Refusal:
-    """A destination's error for a client of another API, in whose words it will be written."""
+def retold(answer: ErrorAnswer, wall: Seconds) -> Refusal:
+    """A destination's error for a client of another API, in whose words it will be written, at this time."""
     status = _RETOLD_STATUS.get(answer.status, answer.status)
     message = _message(answer.body) or f"the destination answered {answer.status}"
     if status in _TOO_LONG_STATUSES and _is_too_long(message, answer.body):
         words = message if TOO_LONG_WORDS in message.lower() else f"{TOO_LONG_WORDS}: {message}"
         return Refusal(errors.TOO_LONG, words[:MESSAGE_MAX])
-    return Refusal(errors.of_status(status), message[:MESSAGE_MAX], retry_after(answer))
+    return Refusal(errors.of_status(status), message[:MESSAGE_MAX], retry_after(answer, wall))
 
 
 def _is_too_long(message: str, body: bytes) -> bool:
@@ -182,17 +188,31 @@ def waiting(told: ErrorAnswer | Refusal, wait: Seconds) -> ErrorAnswer | Refusal
     return replace(told, headers=(*kept, (b"retry-after", str(math.ceil(wait)).encode())))
 
 
-def retry_after(answer: ErrorAnswer) -> Seconds | None:
-    """How long a destination asks to be left alone, wherever it says so: Google does in the body."""
+def retry_after(answer: ErrorAnswer, wall: Seconds) -> Seconds | None:
+    """How long a destination asks to be left alone, from this time of day on, wherever it says so: Google does in the
+    body.
+    """
     fields = ((b"retry-after-ms", 0.001), (b"retry-after", 1.0))
     for name, unit in fields:
         if _NUMBER.fullmatch(told := header(answer.headers, name) or b""):
             return min(float(told) * unit, RETRY_AFTER_MAX)
+    if (date := _time_of(told)) is not None:
+        return min(max(0.0, date - wall), RETRY_AFTER_MAX)
     delay = _RETRY_DELAY.search(answer.body)
     return min(float(delay[1]), RETRY_AFTER_MAX) if delay is not None else None
 
 
-def told_to_client(answer: ErrorAnswer, fault: Blame) -> ErrorAnswer | Refusal:
+def _time_of(date: bytes) -> Seconds | None:
+    """The time that a date of HTTP's names, in any of its three forms; None of what is none."""
+    if not _DATE.fullmatch(date):
+        return None
+    try:
+        return parsedate_to_datetime(date.decode("ascii")).replace(tzinfo=UTC).timestamp()
+    except (ValueError, OverflowError):  # no such day
+        return None
+
+
+def told_to_client(answer: ErrorAnswer, fault: Blame, wall: Seconds) -> ErrorAnswer | Refusal:
     """What is left for the client when no other destination did better."""
     if fault is Blame.CREDENTIAL:
         return Refusal(errors.UPSTREAM_AUTH, "the destination refused the gateway's credential")
@@ -203,4 +223,5 @@ def told_to_client(answer: ErrorAnswer, fault: Blame) -> ErrorAnswer | Refusal:
     is_json = b"json" in (header(answer.headers, b"content-type") or b"").lower()
     if is_json and answer.body:
         return answer
-    return Refusal(errors.of_status(answer.status), f"the destination answered {answer.status}", retry_after(answer))
+    message = f"the destination answered {answer.status}"
+    return Refusal(errors.of_status(answer.status), message, retry_after(answer, wall))

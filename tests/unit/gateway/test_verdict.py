@@ -16,6 +16,8 @@ from tests.unit.gateway.fakes import CUT, JSON, FakeAnswer
 
 ENGINE = Leg("10.0.0.1:8000", "http://10.0.0.1:8000", "/", (), Api.OPENAI_CHAT)
 CLOUD = Leg("default/cloud", "https://cloud.test", "/", (), Api.OPENAI_CHAT, is_provider=True, secret="sk-ours")
+NOON = 784_123_200.0
+"""Of Sunday, 6 November 1994."""
 CREDIT = b'{"error":{"message":"Your credit balance is too low"}}'
 
 
@@ -115,7 +117,7 @@ def test_h5_blame_lies_with_the_client_the_destination_or_our_account(
 
 def test_a_json_error_is_told_as_it_is() -> None:
     error = answered(400)
-    assert verdict.told_to_client(error, Blame.CLIENT) is error
+    assert verdict.told_to_client(error, Blame.CLIENT, NOON) is error
 
 
 @pytest.mark.parametrize(
@@ -132,13 +134,13 @@ def test_a_json_error_is_told_as_it_is() -> None:
 def test_what_is_of_no_use_to_the_client_is_said_in_our_own_words(
     error: ErrorAnswer, blame: Blame, status: int, code: str | None
 ) -> None:
-    told = verdict.told_to_client(error, blame)
+    told = verdict.told_to_client(error, blame, NOON)
     assert isinstance(told, Refusal)
     assert (told.fault.status, told.fault.code) == (status, code)
 
 
 def test_h1_a_retry_after_survives_a_body_that_does_not() -> None:
-    told = verdict.told_to_client(answered(429, b"slow down", ((b"retry-after", b"7"),)), Blame.DESTINATION)
+    told = verdict.told_to_client(answered(429, b"slow down", ((b"retry-after", b"7"),)), Blame.DESTINATION, NOON)
     assert isinstance(told, Refusal)
     assert told.retry_after == 7
 
@@ -156,12 +158,19 @@ PACED = (
         (b"{}", ((b"retry-after-ms", b"2500"), (b"retry-after", b"9")), b"3"),
         (PACED, (), b"35"),
         (b"{}", ((b"retry-after", b"soon"),), b"1"),
+        (b"{}", ((b"retry-after", b"Sun, 06 Nov 1994 12:00:40 GMT"),), b"40"),
+        (b"{}", ((b"retry-after", b"Sunday, 06-Nov-94 12:00:40 GMT"),), b"40"),
+        (b"{}", ((b"retry-after", b"Sun Nov  6 12:00:40 1994"),), b"40"),
+        (b"{}", ((b"retry-after", b"Sun, 06 Nov 1994 11:59:59 GMT"),), b"0"),
+        (b"{}", ((b"retry-after", b"Fri, 31 Dec 9999 23:59:59 GMT"),), b"86400"),
+        (b"{}", ((b"retry-after", b"Sun, 99 Nov 1994 12:00:40 GMT"),), b"1"),
+        (PACED, ((b"retry-after", b"Sun, 06 Nev 1994 12:00:40 GMT"),), b"35"),
     ],
 )
 def test_h1_a_destination_is_left_alone_for_as_long_as_it_says_wherever_it_says_so(
     body: bytes, fields: Headers, seconds: bytes
 ) -> None:
-    told = verdict.retold(answered(429, body, fields))
+    told = verdict.retold(answered(429, body, fields), NOON)
     assert errors.headers(told) == ((b"retry-after", seconds),)
 
 
@@ -181,16 +190,16 @@ def test_h5_a_quota_by_the_minute_is_none_that_is_spent() -> None:
 def test_a_prompt_that_is_too_long_is_told_in_the_words_and_by_the_code_that_agents_know(
     message: str, told: str
 ) -> None:
-    refusal = verdict.retold(answered(400, json.dumps({"message": message}).encode()))
+    refusal = verdict.retold(answered(400, json.dumps({"message": message}).encode()), NOON)
     assert (refusal.fault, refusal.message) == (errors.TOO_LONG, told)
-    assert verdict.retold(answered(500, json.dumps({"message": message}).encode())).fault is not errors.TOO_LONG
+    assert verdict.retold(answered(500, json.dumps({"message": message}).encode()), NOON).fault is not errors.TOO_LONG
     coded = b'{"error":{"message":"too many","code":"context_length_exceeded"}}'
-    assert verdict.retold(answered(400, coded)).fault is errors.TOO_LONG
+    assert verdict.retold(answered(400, coded), NOON).fault is errors.TOO_LONG
 
 
 @pytest.mark.parametrize("forever", [b"99999999999", b"9" * 5000])
 def test_no_destination_sends_a_client_away_for_ever(forever: bytes) -> None:
     sent_away = answered(503, b"full", ((b"retry-after", forever),))
-    for told in (verdict.told_to_client(sent_away, Blame.DESTINATION), verdict.retold(sent_away)):
+    for told in (verdict.told_to_client(sent_away, Blame.DESTINATION, NOON), verdict.retold(sent_away, NOON)):
         assert isinstance(told, Refusal)
         assert errors.headers(told) == ((b"retry-after", b"86400"),)
