@@ -162,12 +162,25 @@ def asked_otherwise(api: Api, path: str, body: bytes, *, is_stream: bool) -> boo
         return streams_by_path(path) is not is_stream
     at = body.rfind(_STREAM)
     looks_so = at >= 0 and _TRUE.match(body, at + len(_STREAM)) is not None
-    if looks_so is is_stream and body.find(_STREAM, 0, max(at, 0)) < 0:
+    if looks_so is is_stream and body.find(_STREAM, 0, max(at, 0)) < 0 and (not looks_so or _is_outermost(body, at)):
         return False
     try:
         return bool(decode(_STREAMING, body).stream) is not is_stream
     except BadBody:
         return False
+
+
+def _is_outermost(body: bytes, at: int) -> bool:
+    """Whether a key there is one of the body's own: nothing was opened before it but the body, or an object that began
+    with it would end where the body does.
+    """
+    if body.find(b"{", body.find(b"{") + 1, at) < 0:
+        return True
+    try:
+        _STREAMING.decode(b"{" + body[at:])
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
 
 
 # --- which API ----------------------------------------------------------------------------------
