@@ -182,10 +182,11 @@ class Interference:
     def column(self, case: Case) -> Sequence[Milliseconds]:
         weight, price = self._weights(case)
         decode = spread_share(case.output_tokens) * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
-        return [
-            (weight * requests + price) * work + decode * requests
-            for requests, work in zip(_met(case), case.work, strict=True)
-        ]
+        harm = list(_met(case))
+        for place, work in enumerate(case.work):
+            requests = harm[place]
+            harm[place] = (weight * requests + price) * work + decode * requests
+        return harm
 
     def shares(self, case: Case) -> list[float]:
         """What a millisecond of our prefill does to others, at each place."""
