@@ -1,6 +1,7 @@
 """What could not be placed at once, for a caller in this process."""
 
 import asyncio
+from collections.abc import Awaitable
 
 from kinference.picker.choosing import Pending
 from kinference.picker.desk import Desk
@@ -8,10 +9,15 @@ from kinference.picker.held import HeldPick
 from kinference.ports import Placed
 
 
-async def late(desk: Desk, pending: Pending) -> Placed:
-    """Wait until it can be."""
+def late(desk: Desk, pending: Pending) -> Placed | Awaitable[Placed]:
+    """It, as soon as it can be. Held from now on, whenever that is awaited: admission may let it go in any call."""
     woken = asyncio.Event()
     placed: Placed | HeldPick[Placed] = desk.hold_on(pending, woken.set)
+    return _placed(desk, placed, woken) if isinstance(placed, HeldPick) else placed
+
+
+async def _placed(desk: Desk, held: HeldPick[Placed], woken: asyncio.Event) -> Placed:
+    placed: Placed | HeldPick[Placed] = held
     while isinstance(placed, HeldPick):
         try:
             await woken.wait()

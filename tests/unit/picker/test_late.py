@@ -1,6 +1,7 @@
 """Picks of a caller in the same process that wait."""
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
 
@@ -38,9 +39,25 @@ def pending(desk: Desk) -> Pending:
     return placed
 
 
+def waiting_at(desk: Desk) -> Awaitable[Placed]:
+    waiting = late(desk, pending(desk))
+    assert not isinstance(waiting, Placed)
+    return waiting
+
+
+async def test_it_is_held_also_before_it_is_awaited(desk: Desk, running: list[Placed]) -> None:
+    async with asyncio.timeout(5):
+        waiting = waiting_at(desk)
+        assert len(desk.admission) == 1
+        desk.reports.first_token(FirstTokenReport(running[0].picked.response_id, 5, 200))
+        assert len(desk.admission) == 0
+        placed = await waiting
+    assert isinstance(placed.picked.destination, LocalTarget)
+
+
 async def test_it_is_placed_as_soon_as_an_engine_can_start_it(desk: Desk, running: list[Placed]) -> None:
     async with asyncio.timeout(5):
-        waiting = asyncio.create_task(late(desk, pending(desk)))
+        waiting = asyncio.ensure_future(waiting_at(desk))
         await asyncio.sleep(0)
         assert not waiting.done()
         desk.reports.first_token(FirstTokenReport(running[0].picked.response_id, 5, 200))
@@ -51,7 +68,7 @@ async def test_it_is_placed_as_soon_as_an_engine_can_start_it(desk: Desk, runnin
 
 @pytest.mark.usefixtures("running")
 async def test_one_that_is_cancelled_waits_no_longer(desk: Desk) -> None:
-    waiting = asyncio.create_task(late(desk, pending(desk)))
+    waiting = asyncio.ensure_future(waiting_at(desk))
     await asyncio.sleep(0)
     assert len(desk.admission) == 1
     waiting.cancel()
