@@ -328,6 +328,15 @@ def _forced(request: Request, fields: Fields, target: Api) -> tuple[Request, lis
     return replace(request, tool_choice=ToolChoice(ToolMode.AUTO, names, is_list=bool(names))), [lost]
 
 
+def _allowed(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
+    """Claude is shown those alone that it may call, and what it had cached of all of them is of no use then."""
+    names = request.tool_choice.offered if request.tool_choice is not None else ()
+    kept = sum(tool.name in names for tool in request.tools)
+    if target is not Api.ANTHROPIC_MESSAGES or kept == len(request.tools):
+        return request, []
+    return request, [Lost("clamped", name_of(Concept.ALLOWED_TOOLS, fields), f"{len(request.tools)}->{kept}")]
+
+
 def _no_tools(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     """Converse can be told in words alone, where there were calls; else it is told of no tools."""
     has_calls = not kinds_of(request.turns).isdisjoint((ToolCall, ToolResult))
@@ -372,6 +381,7 @@ _RULES: Final[tuple[tuple[Concept | None, _Rule], ...]] = (
     (Concept.VERBOSITY, _verbosity),
     (Concept.AUDIO, _audio),
     (Concept.FORCED_TOOLS, _forced),
+    (Concept.ALLOWED_TOOLS, _allowed),
     (Concept.NO_TOOLS, _no_tools),
     (Concept.PARALLEL_TOOLS, _parallel),
     (None, _extended),

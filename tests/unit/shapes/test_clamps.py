@@ -267,6 +267,23 @@ def test_who_cannot_be_made_to_call_is_left_to_choose_and_that_is_told(destinati
         assert warnings(body, CHAT, destination, model).startswith(f"clamped=tool_choice:{told}->auto"), lost
 
 
+@pytest.mark.parametrize("mode", ["auto", "required"])
+def test_claude_is_shown_fewer_tools_than_there_are_and_that_is_told(mode: str) -> None:
+    """Its cache of the others is lost."""
+    f, g = ({"type": "function", "function": {"name": name}} for name in "fg")
+    tools = {
+        "tools": [TOOL, g],
+        "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [f]}},
+    }
+    body = CHAT_BODY | tools
+    assert [tool["name"] for tool in sent(body, CHAT, MESSAGES)["tools"]] == ["f"]
+    assert warnings(body, CHAT, MESSAGES) == "clamped=tool_choice.allowed_tools:2->1"
+    with pytest.raises(Untranslatable, match=r"tool_choice\.allowed_tools"):
+        planned(body, CHAT, MESSAGES, Loss.STRICT)
+    assert warnings(body | {"max_tokens": 99}, CHAT, RESPONSES) == ""
+    assert warnings(body | {"tools": [TOOL]}, CHAT, MESSAGES) == ""
+
+
 def test_who_always_thinks_is_not_told_to_stop_and_that_is_told() -> None:
     body = CHAT_BODY | {"reasoning_effort": "none"}
     assert "thinking" not in sent(body, CHAT, MESSAGES, "claude-fable-5")
