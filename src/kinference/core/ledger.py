@@ -8,6 +8,7 @@ never told of in all that time are written off: they load nobody, and their late
 that told of nothing at all while a request of ours was served there is not believed, until it tells of something.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -42,6 +43,13 @@ LATELY: Final = 0.8
 DOUBT_MS: Final = 50.0
 """So much of both counts as having gone as expected."""
 UNLIMITED: Final = float("inf")
+NOBODY: Final = ReservationId(0)
+LATE_MS: Final = 10.0
+"""Reports that come no later than this are not late."""
+SAME_S: Final[Seconds] = 1e-6
+"""Far more than one and the same moment, reckoned at two, can differ by."""
+TOLD_MAX: Final = 64
+"""So many prompts that were told of are remembered of each destination."""
 
 
 @dataclass(slots=True, eq=False)
@@ -85,6 +93,10 @@ class Load:
     _expected_ms: Milliseconds = 0.0
 
     newest: ReservationId = ReservationId(0)
+    told_of: deque[tuple[Seconds, Seconds, int]] = field(default_factory=lambda: deque(maxlen=TOLD_MAX))
+    """Of the last prompts that were told of: when each was sent, when it was computed, and how many tokens."""
+    untold_until: ReservationId = ReservationId(0)
+    """Of one that came no later than this nobody told when it was computed."""
     doubted: int = 0
     """How many of ours the engine has not told of lately: those who asked for them may never have sent them there."""
     lost: int = 0
@@ -104,6 +116,11 @@ class Load:
     _least: int = 0
     """As `_surplus`, in the time since `_least_since`."""
     _least_since: Seconds = -UNLIMITED
+
+    @property
+    def late_ms(self) -> Milliseconds:
+        """How much later than they came first tokens are told of, where that is worth reckoning with."""
+        return self.lag_ms if self.lag_ms > LATE_MS else 0.0
 
     @property
     def believed(self) -> int:
@@ -128,11 +145,12 @@ class Load:
         whole, gone = ms_per_token * self.first_prompt, (now - self.begun_at) * 1e3
         if gone <= whole:
             return gone if gone > 0.0 else 0.0
-        silent = gone - SILENCE * whole - SILENCE_MS
-        if silent <= whole or self.waiting or not self.prompts:
-            return whole
         left = ms_per_token * self.prefill_tokens
-        return silent if silent < left else left
+        told = whole + self.late_ms  # until then nobody can have told that the first is done
+        if gone > told:
+            silent = gone - SILENCE * whole - SILENCE_MS
+            gone = told if silent <= told or self.waiting or not self.prompts else silent
+        return gone if gone < left else left
 
     def hung_ms(self, ms_per_token: float, now: Seconds) -> Milliseconds:
         """How long the first of our prompts is overdue by far where first tokens were reported before, and none since
@@ -149,7 +167,7 @@ class Load:
         if wanted_ms <= 0.0:
             return 0.0
         whole = ms_per_token * self.first_prompt
-        if wanted_ms > whole:
+        if wanted_ms > whole + self.late_ms:
             if self.waiting or not self.prompts:
                 return UNLIMITED
             wanted_ms += SILENCE * whole + SILENCE_MS
@@ -267,8 +285,10 @@ class Ledger:
         load.resident += prefill_tokens + decode_tokens
         return number
 
-    def first_token(self, number: ReservationId, now: Seconds) -> bool:
-        """The prompt is computed. False when that is known already, or the reservation is gone."""
+    def first_token(self, number: ReservationId, now: Seconds, ttft_ms: Milliseconds | None = None) -> bool:
+        """The prompt is computed, and was so long after it was sent if that is told. False when that is known already,
+        or the reservation is gone.
+        """
         reservation = self._live.get(number)
         if reservation is None or reservation.first_token_seen:
             return False
@@ -276,7 +296,33 @@ class Ledger:
         reservation.load.heard_at = now
         if reservation.is_counted:
             _computed(reservation, number, now)
+            if ttft_ms is not None and reservation.load.late_ms and reservation.load.begun_at == now:
+                self._antedate(reservation.load, max(reservation.made_at + ttft_ms / 1e3, now - LAG_MS_MAX / 1e3))
         return True
+
+    def _antedate(self, load: Load, ended_at: Seconds) -> None:
+        """The next one had its turn when the one before it was done or when it came, not when we were told."""
+        following = self._live.get(next(iter(load.prompts), NOBODY))
+        if following is not None:
+            load.begun_at = min(load.begun_at, max(ended_at, following.made_at))
+
+    def computed_since(
+        self, number: ReservationId, ttft_ms: Milliseconds, ms_per_token: float, now: Seconds
+    ) -> float | None:
+        """How many prompt tokens were computed from when it was sent until its first token, its own among them, as is
+        known by now: when it was sent nobody had told yet of what had just ended. None where reports are not late,
+        where one that came before it has not been told of, or where the time told does not fit ours.
+        """
+        reservation = self._live.get(number)
+        if reservation is None or reservation.first_token_seen or not reservation.is_counted:
+            return None
+        load, made_at = reservation.load, reservation.made_at
+        ended_at = made_at + ttft_ms / 1e3
+        if ended_at > now + SAME_S or number <= load.untold_until or next(iter(load.prompts)) != number:
+            return None
+        ahead = _computed_between(load.told_of, made_at, ms_per_token)
+        load.told_of.append((made_at, ended_at, reservation.prefill_tokens))
+        return None if ahead is None or load.foreign_tokens or not load.late_ms else ahead + reservation.prefill_tokens
 
     def told(self, number: ReservationId, ttft_ms: Milliseconds, now: Seconds) -> None:
         """Its first token came so long after it was sent, and is told of now."""
@@ -303,6 +349,7 @@ class Ledger:
         if reservation.is_counted:
             if not reservation.first_token_seen:
                 _computed(reservation, number, now if is_told else reservation.load.begun_at)
+                reservation.load.untold_until = reservation.load.newest
             _give_back(reservation)
         return True
 
@@ -322,6 +369,22 @@ class Ledger:
                 _give_back(reservation)
                 reservation.is_counted = False
         load.lost = 0
+
+
+def _computed_between(
+    told_of: deque[tuple[Seconds, Seconds, int]], sent_at: Seconds, ms_per_token: float
+) -> float | None:
+    """How many tokens of the prompts before it were computed after one was sent. None where that is not remembered."""
+    if len(told_of) == TOLD_MAX and told_of[0][1] > sent_at:
+        return None
+    ahead, begun_at = 0.0, 0.0
+    for came_at, ended_at, tokens in told_of:
+        if ended_at > sent_at:
+            begun_at = max(begun_at, came_at)
+            by_then = 0.0 if ahead or begun_at > sent_at else (sent_at - begun_at) * 1e3 / ms_per_token
+            ahead += tokens - by_then if by_then < tokens else 0.0
+        begun_at = ended_at
+    return ahead
 
 
 def _computed(reservation: Reservation, number: ReservationId, now: Seconds) -> None:

@@ -12,7 +12,7 @@ from kinference.core.decision import Decision, Explanation
 from kinference.core.filters import Verdict
 from kinference.core.fleet import Fleet
 from kinference.core.flight import NEVER_SEEN, Aside, Flight, SentPrompt
-from kinference.core.health import is_failure
+from kinference.core.health import is_failure, is_success
 from kinference.core.ledger import Ledger, Load
 from kinference.core.limits import MINUTE, TOO_MANY_TENANTS, Account, Accounts, OverLimit
 from kinference.core.policies import make_policy
@@ -219,7 +219,14 @@ class Router:
         """The first response byte arrived: prefill is done (or the destination failed). Unknown ids are ignored."""
         self._reports += 1
         flight = self._flight(reservation)
-        if flight is None or not self._ledger.first_token(reservation, now):
+        if flight is None:
+            return
+        took_ms = None
+        if is_success(upstream_status):
+            took_ms, slope = ttft_ms, max(flight.rates.ms_per_token, MS_PER_TOKEN_MIN)
+            computed = self._ledger.computed_since(reservation, ttft_ms, slope, now)
+            flight.computed_tokens = flight.computed_tokens if computed is None else computed
+        if not self._ledger.first_token(reservation, now, took_ms):
             return
         flight.learn_first(ttft_ms, upstream_status, now)
         if flight.served:

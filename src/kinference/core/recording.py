@@ -58,6 +58,8 @@ class RecordedCandidate(msgspec.Struct, frozen=True):
     uncached: int
     heard_at: Seconds | None = None
     """When a first token was last reported there, unless the engine tells of less than was sent there."""
+    lag_ms: Milliseconds = 0.0
+    """So much later than it came a first token is reported."""
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -185,6 +187,7 @@ def _candidate(case: Case, place: int) -> RecordedCandidate:
         first_prompt=load.first_prompt,
         begun_at=load.begun_at,
         heard_at=None if load.doubted else load.heard_at,
+        lag_ms=load.lag_ms,
         waiting=load.waiting,
         resident=load.resident,
         room=None if load.room == UNLIMITED else load.room,
@@ -242,6 +245,7 @@ def _destination(one: RecordedCandidate) -> Destination:
         first_prompt=one.first_prompt,
         begun_at=one.begun_at,
         heard_at=one.heard_at,
+        lag_ms=one.lag_ms,
         waiting=one.waiting,
         resident=one.resident,
         room=UNLIMITED if one.room is None else one.room,

@@ -74,11 +74,8 @@ def has_room(load: Load, rates: Rates, within_ms: Milliseconds, now: Seconds) ->
 
 
 def _within(load: Load, within_ms: Milliseconds) -> Milliseconds:
-    """How much may be ahead of a prompt that can begin soon: no less than an engine computes until it is told that it
-    has ended, or it would rest for the difference.
-    """
-    soon_ms = within_ms * load.headway
-    return soon_ms if within_ms <= 0.0 or soon_ms > load.lag_ms else load.lag_ms
+    """How much may be ahead of a prompt that can begin soon."""
+    return within_ms * load.headway
 
 
 def ready_ms(load: Load, rates: Rates, now: Seconds) -> Milliseconds:

@@ -8,9 +8,11 @@ from kinference.core.ledger import (
     HEADWAY_MAX,
     IDLE_SCRAPES,
     LAG_MS_MAX,
+    LATE_MS,
     LOST_AFTER_S,
     SILENCE,
     SILENCE_MS,
+    TOLD_MAX,
     UNLIMITED,
     Ledger,
     Load,
@@ -388,3 +390,76 @@ def test_a_report_that_was_kept_back_or_tells_of_more_time_than_there_was_makes_
     for _ in range(100):
         load.note_lag(LAG_MS_MAX)
     assert load.lag_ms <= LAG_MS_MAX
+
+
+def test_the_next_one_had_its_turn_when_the_one_before_it_was_done_not_when_that_was_told() -> None:
+    ledger, load = Ledger(), Load(lag_ms=500.0)
+    first, _, _ = (ledger.reserve(load, 1_000, 10, at) for at in (0.0, 0.0, 0.3))
+    ledger.first_token(first, 0.6, 100.0)
+    assert load.begun_at == pytest.approx(0.1)
+    assert load.done_ms(0.1, 0.15) == pytest.approx(50.0)
+
+
+def test_one_that_came_to_an_idle_engine_had_its_turn_then() -> None:
+    ledger, load = Ledger(), Load(lag_ms=500.0)
+    first, _ = ledger.reserve(load, 1_000, 10, 0.0), ledger.reserve(load, 1_000, 10, 0.3)
+    ledger.first_token(first, 0.6, 100.0)
+    assert load.begun_at == pytest.approx(0.3)
+
+
+def test_a_time_that_was_kept_back_for_long_dates_nothing_back_further_than_reports_may_be_late() -> None:
+    ledger, load = Ledger(), Load(lag_ms=500.0)
+    first, _ = ledger.reserve(load, 1_000, 10, 0.0), ledger.reserve(load, 1_000, 10, 0.0)
+    ledger.first_token(first, 9.0, 0.0)
+    assert load.begun_at == pytest.approx(9.0 - LAG_MS_MAX / 1e3)
+
+
+MS_PER_TOKEN = 0.1
+
+
+def test_what_had_ended_when_one_was_sent_was_not_ahead_of_it_though_nobody_had_told() -> None:
+    """Two prompts of 100 ms, told of 500 ms late; a third sent when the second is half done takes as long as the rest."""
+    ledger, load = Ledger(), Load(lag_ms=500.0)
+    first, second = ledger.reserve(load, 1_000, 10, 0.0), ledger.reserve(load, 1_000, 10, 0.0)
+    third = ledger.reserve(load, 500, 10, 0.15)
+    told = ((first, 100.0, 0.6, 1_000.0), (second, 200.0, 0.7, 2_000.0), (third, 100.0, 0.75, 1_000.0))
+    for number, ttft_ms, now, computed in told:
+        assert ledger.computed_since(number, ttft_ms, MS_PER_TOKEN, now) == pytest.approx(computed)
+        ledger.first_token(number, now, ttft_ms)
+
+
+def test_of_one_that_came_to_an_idle_engine_only_its_own_tokens_were_computed() -> None:
+    ledger, load = Ledger(), Load(lag_ms=500.0)
+    for number in range(2 * TOLD_MAX):
+        one = ledger.reserve(load, 100, 10, float(number))
+        assert ledger.computed_since(one, 10.0, MS_PER_TOKEN, number + 0.5) == 100.0
+        ledger.first_token(one, number + 0.5, 10.0)
+
+
+def test_where_it_is_not_known_what_was_computed_nothing_is_said() -> None:
+    ledger, load = Ledger(), Load(lag_ms=500.0)
+    first, second = ledger.reserve(load, 100, 10, 0.0), ledger.reserve(load, 100, 10, 0.0)
+    assert ledger.computed_since(second, 20.0, MS_PER_TOKEN, 0.5) is None, "one before it has not been told of"
+    assert ledger.computed_since(first, 900.0, MS_PER_TOKEN, 0.5) is None, "more time than there was"
+    ledger.release(first, 0.5)
+    assert ledger.computed_since(second, 20.0, MS_PER_TOKEN, 0.5) is None, "one before it ended without a word"
+    third = ledger.reserve(load, 100, 10, 1.0)
+    ledger.first_token(second, 1.0)
+    assert ledger.computed_since(third, 10.0, MS_PER_TOKEN, 1.5) == 100.0
+    ledger.first_token(third, 1.5)
+    assert ledger.computed_since(third, 10.0, MS_PER_TOKEN, 1.5) is None
+    many = [ledger.reserve(load, 100, 10, 2.0) for _ in range(TOLD_MAX + 2)]
+    for number in many[:-1]:
+        ledger.computed_since(number, 10.0, MS_PER_TOKEN, 3.0)
+        ledger.first_token(number, 3.0, 10.0)
+    assert ledger.computed_since(many[-1], 20.0, MS_PER_TOKEN, 3.0) is None, "so many are not remembered"
+
+
+def test_where_reports_are_not_late_what_was_known_when_one_was_sent_stands() -> None:
+    ledger, load = Ledger(), Load(lag_ms=LATE_MS)
+    first, second = ledger.reserve(load, 1_000, 10, 0.0), ledger.reserve(load, 1_000, 10, 0.0)
+    assert ledger.computed_since(first, 100.0, MS_PER_TOKEN, 0.105) is None
+    ledger.first_token(first, 0.105, 100.0)
+    assert load.begun_at == 0.105
+    assert load.done_ms(MS_PER_TOKEN, 0.3) == pytest.approx(100.0)
+    assert ledger.computed_since(second, 200.0, MS_PER_TOKEN, 0.205) is None

@@ -111,16 +111,15 @@ def test_all_are_asked_again_where_time_alone_may_have_changed_who_is_first() ->
     assert rooms_later(find_rooms(places, WITHIN_MS, 0, 0.0), WITHIN_MS, 0.1) is None
 
 
-def test_as_much_may_be_ahead_as_is_computed_on_the_way_there_and_until_it_is_told() -> None:
-    late, prompt = place(2_900), place(2_900)
+def test_what_is_behind_one_that_nobody_can_have_told_of_yet_is_being_computed() -> None:
+    late, prompt = place(1_000, 4_000), place(1_000, 4_000)
     late[0].load.lag_ms = 300.0
-    assert has_room(late[0].load, late[1], WITHIN_MS, 0.0)
-    assert not has_room(prompt[0].load, prompt[1], WITHIN_MS, 0.0)
-    assert not has_room(late[0].load, late[1], 0.0, 0.0), "who is to be there alone is not sent along"
-    assert list(find_rooms({"late": late, "prompt": prompt}, WITHIN_MS, 0, 0.0).free) == ["late"]
-    fuller = place(10_000)
-    fuller[0].load.lag_ms = 300.0
-    assert find_rooms({"fuller": fuller}, WITHIN_MS, 0, 0.0).free_at == pytest.approx(1.0 - 0.3)
+    for at, left_ms in ((0.05, 450.0), (0.25, 250.0), (0.4, 100.0), (0.9, 100.0)):
+        assert ready_ms(late[0].load, late[1], at) == pytest.approx(left_ms)
+    assert ready_ms(prompt[0].load, prompt[1], 0.4) == pytest.approx(400.0)
+    assert list(find_rooms({"late": late, "prompt": prompt}, WITHIN_MS, 0, 0.4).free) == ["late"]
+    assert not has_room(late[0].load, late[1], 0.0, 0.4), "who is to be there alone is not sent along"
+    assert find_rooms({"late": late}, WITHIN_MS, 0, 0.0).free_at == pytest.approx(0.5 - WITHIN_MS / 1e3)
 
 
 def test_a_way_that_is_shorter_than_what_may_be_ahead_anyway_changes_nothing() -> None:
