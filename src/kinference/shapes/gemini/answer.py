@@ -40,6 +40,8 @@ _FINISHES: Final[Mapping[str, Finish]] = {
 }
 _OWN: Final = ("inlineData", "fileData", "toolCall", "toolResponse")
 """What a part may hold that no other API has a form for."""
+_UNKEPT: Final = Unread("thoughtSignature")
+"""What Google signs beside its calls, which other APIs have no place for that it comes back from."""
 _FAILURES: Final = (
     *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"),
     *("MISSING_THOUGHT_SIGNATURE", "TOO_MANY_TOOL_CALLS", "NO_IMAGE"),
@@ -85,6 +87,8 @@ def parse_answer(body: Json) -> Answer:
 
 def _read(candidate: Json, answer_id: str) -> Answer:
     blocks = tuple(code_execution.joined(blocks_of(candidate, answer_id, 0)))
+    if blocks == (_UNKEPT,):  # nothing is said by that alone
+        blocks = ()
     calls = any(isinstance(block, ToolCall) for block in blocks)
     text = "".join(block.text for block in blocks if isinstance(block, Text))
     finish = finish_of(candidate.get("finishReason"), calls=calls)
@@ -116,6 +120,7 @@ def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
     content = candidate.get("content")
     parts = content.get("parts") if isinstance(content, dict) else None
     logprobs = of_gemini(candidate.get("logprobsResult"))
+    loses_signature = False
     for part in parts if isinstance(parts, list) else ():
         if not isinstance(part, dict):
             continue
@@ -126,7 +131,9 @@ def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
             arguments = dumps(call.get("args") or {}).decode()
             yield ToolCall(text_in(call, "id") or call_id(answer_id, calls), text_in(call, "name"), arguments)
             calls += 1
-        elif ran := code_execution.of_gemini(part):
+            continue
+        loses_signature = loses_signature or bool(text_in(part, "thoughtSignature"))
+        if ran := code_execution.of_gemini(part):
             yield ran
         elif images := tuple(of_gemini_image(part.get("inlineData"))):
             yield from images
@@ -138,6 +145,8 @@ def blocks_of(candidate: Json, answer_id: str, calls: int) -> Iterator[Block]:
                 logprobs = ()
         else:
             yield from (Unread(kind) for kind in _OWN if part.get(kind))
+    if loses_signature:
+        yield _UNKEPT
     if (reason := candidate.get("finishReason")) in _FAILURES:
         yield Unread(reason)
 

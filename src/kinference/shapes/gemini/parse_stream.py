@@ -39,6 +39,7 @@ class _Part(msgspec.Struct):
 
     text: str
     thought: Literal[False] = False
+    thoughtSignature: Literal[""] | None = None  # noqa: N815 - as the API spells it
     inlineData: None = None  # noqa: N815 - as the API spells it
     functionCall: None = None  # noqa: N815 - as the API spells it
 

@@ -24,6 +24,7 @@ _FINISHES: Final[Mapping[object, Finish]] = {
     **dict.fromkeys(("content_filter", "content_filtered", "safety", "refusal"), Finish.REFUSAL),
 }
 """As OpenAI calls it, and as others do that speak its API."""
+ENCRYPTED: Final = Unread("reasoning.encrypted")
 _USUAL: Final = frozenset([Text, ToolCall])
 _GAVE_UP: Final = ("error", "abort", "insufficient_system_resource")
 """What others call it when the server failed in the middle."""
@@ -85,6 +86,8 @@ def _choice(choice: Json, answer_id: str) -> Answer:
     logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
     message = _object(choice.get("message"))
     blocks = tuple(_blocks(message, answer_id, logprobs))
+    if blocks and loses_thoughts(message):
+        blocks = (*blocks, ENCRYPTED)
     calls = any(isinstance(block, ToolCall) for block in blocks)
     cited = citations.of_openai(message.get("annotations"))
     return Answer(blocks=blocks, finish=finish_of(choice.get("finish_reason"), calls=calls), citations=cited)
@@ -119,6 +122,16 @@ def thought_in(message: Json) -> str:
         if thought := "".join(text_in(part, "text", "summary", "thinking") for part in parts):
             return thought
     return ""
+
+
+def loses_thoughts(message: Json) -> bool:
+    """Whether a message or a delta has thoughts that only their issuer can read, as OpenRouter tells them: whose they
+    are it does not say.
+    """
+    details = message.get("reasoning_details")
+    if not isinstance(details, list):
+        return False
+    return any(isinstance(one, dict) and one.get("type") == ENCRYPTED.kind for one in details)
 
 
 def _blocks(message: Json, answer_id: str, logprobs: Logprobs) -> Iterator[Block]:

@@ -26,6 +26,7 @@ from kinference.shapes.ir import Json, Sealed, Unread
 from kinference.shapes.json_text import loads, plain
 from kinference.shapes.logprobs import of_openai
 from kinference.shapes.openai_chat.answer import (
+    ENCRYPTED,
     arguments_of,
     call_id,
     counts_of,
@@ -33,6 +34,7 @@ from kinference.shapes.openai_chat.answer import (
     gave_up,
     geminis_signature,
     given_up,
+    loses_thoughts,
     said_in,
     text_in,
     thought_in,
@@ -156,6 +158,8 @@ class ChatStreamParser:
         parted, text = said_in(delta.get("content"))
         if thought := thought_in(delta) or parted:
             yield ReasoningPiece(thought)
+        if loses_thoughts(delta):
+            yield ENCRYPTED
         logprobs = of_openai(probable.get("content")) if isinstance(probable, dict) else ()
         if text or logprobs:
             yield TextPiece(text, logprobs)

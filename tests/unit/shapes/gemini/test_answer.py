@@ -58,6 +58,15 @@ def test_a_blocked_prompt_is_a_refusal() -> None:
     assert answered(body, CHAT, GEMINI)["choices"][0]["finish_reason"] == "content_filter"
 
 
+@pytest.mark.parametrize("part", [{"text": "b"}, {"text": "b", "thought": True}, {"text": ""}])
+def test_a_signature_beside_a_call_is_told_once(part: Json) -> None:
+    signed = {**part, "thoughtSignature": "s"}
+    answer = parse_answer(of({"text": "a"}, signed, signed))
+    assert answer.blocks.count(Unread("thoughtSignature")) == 1
+    assert answer.blocks[-1] == Unread("thoughtSignature")
+    assert parse_answer(of({"text": "", "thoughtSignature": "s"})).blocks == ()
+
+
 def test_counts() -> None:
     usage = {
         "promptTokenCount": 9,

@@ -17,6 +17,7 @@ from kinference.shapes.answers import (
     ToolBegun,
 )
 from kinference.shapes.gemini.parse_stream import GeminiStreamParser
+from kinference.shapes.ir import Unread
 from kinference.shapes.openai_chat.answer import call_id
 from kinference.shapes.sse import Event
 from tests.unit.shapes.conversions import CHAT, GEMINI, Stream
@@ -93,3 +94,12 @@ def test_a_candidate_that_nobody_asked_for_is_not_mixed_in() -> None:
     body = stream_of({"candidates": [one, other]}, {"candidates": [other]}, {"candidates": [{"finishReason": "STOP"}]})
     stream = Stream(CHAT, GEMINI).feed(body).end()
     assert [event["choices"][0]["delta"].get("content") for event in stream.events[1:3]] == ["a", None]
+
+
+def test_a_signature_beside_a_call_is_told() -> None:
+    signed = of({"text": "a", "thoughtSignature": "s"})
+    assert GeminiStreamParser().text_of(Event("", json.dumps(signed).encode(), b"")) == ""
+    assert [piece for piece in parsed(signed) if isinstance(piece, TextPiece | Unread)] == [
+        TextPiece("a"),
+        Unread("thoughtSignature"),
+    ]

@@ -1,7 +1,7 @@
 import pytest
 
 from kinference.shapes.answers import Answer, Counts, Finish, Frame, NoAnswer
-from kinference.shapes.ir import Json, Reasoning, Refusal, Sealed, Text, ToolCall
+from kinference.shapes.ir import Json, Reasoning, Refusal, Sealed, Text, ToolCall, Unread
 from kinference.shapes.openai_chat.answer import (
     call_id,
     counts_of,
@@ -125,6 +125,13 @@ def test_content_may_come_in_parts() -> None:
     assert said_in(None) == said_in({}) == ("", "")
     blocks = parse_answer({"choices": [{"message": {"content": PARTS}}]}).blocks
     assert blocks == (Reasoning("hm"), Text("ab"))
+
+
+def test_thoughts_that_only_their_issuer_can_read_are_told_where_something_was_said() -> None:
+    details = [{"type": "reasoning.encrypted", "data": "s"}]
+    whole = {"choices": [{"message": {"content": "a", "reasoning_details": details}}]}
+    assert parse_answer(whole).blocks == (Text("a"), Unread("reasoning.encrypted"))
+    assert parse_answer({"choices": [{"message": {"reasoning_details": details}}]}).blocks == ()
 
 
 def test_thoughts_are_read_under_any_of_their_names() -> None:

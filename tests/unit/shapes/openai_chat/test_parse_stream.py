@@ -17,6 +17,7 @@ from kinference.shapes.answers import (
     TextPiece,
     ToolBegun,
 )
+from kinference.shapes.ir import Unread
 from kinference.shapes.openai_chat.parse_stream import CALLS_MAX, ChatStreamParser
 from kinference.shapes.sse import Event
 from tests.unit.shapes.conversions import CHAT, MESSAGES, Stream, chunk, data
@@ -253,6 +254,12 @@ def test_an_event_that_is_named_an_error_is_one() -> None:
 )
 def test_a_thought_is_read_under_every_name(delta: Any) -> None:
     assert parsed(chunk(delta)) == [ReasoningPiece("hm")]
+
+
+def test_a_thought_that_only_its_issuer_can_read_is_told() -> None:
+    assert parsed(chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": "s"}]})) == [
+        Unread("reasoning.encrypted")
+    ]
 
 
 def test_a_stream_begins_no_more_calls_than_anybody_makes() -> None:
