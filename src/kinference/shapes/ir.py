@@ -387,10 +387,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Fields that were given and that no other API has, as the client's API names them."""
 
 
+_THOUGHTS: Final = frozenset({Reasoning, Sealed})
+
+
 def begins_answer(request: Request) -> bool:
     """Whether the conversation ends with what the assistant's answer is to begin with."""
     last = request.turns[-1] if request.turns else None
-    return last is not None and last.role is ASSISTANT and not any(type(one) is ToolCall for one in last.blocks)
+    if last is None or last.role is not ASSISTANT:
+        return False
+    kinds = set(map(type, last.blocks))
+    return ToolCall not in kinds and not kinds <= _THOUGHTS  # and one who says nothing begins nothing
 
 
 def is_simple(request: Request) -> bool:

@@ -2,6 +2,7 @@ import pytest
 
 from kinference.shapes.ir import Json
 from kinference.shapes.lost import Untranslatable
+from kinference.shapes.scan import BadBody
 from kinference.vocabulary import Api, Loss
 from tests.unit.shapes.conversions import (
     CHAT,
@@ -138,6 +139,30 @@ def test_a_beginning_of_the_answer_that_is_not_continued_is_told() -> None:
     for destination in (CHAT, RESPONSES):
         assert warnings(body, MESSAGES, destination) == "clamped=beginning of the answer:not continued"
     assert warnings(body, MESSAGES, CONVERSE) == ""
+
+
+@pytest.mark.parametrize("silent", [{"content": ""}, {"content": None, "reasoning_content": "so"}])
+@pytest.mark.parametrize("destination", [RESPONSES, MESSAGES, Api.GEMINI, CONVERSE])
+def test_an_assistant_who_says_nothing_begins_no_answer(destination: Api, silent: Json) -> None:
+    model = "claude-opus-4-6" if destination in (MESSAGES, CONVERSE) else "m"  # which begins its answers itself
+    body = CHAT_BODY | {"messages": [*HI, {"role": "assistant", **silent}]}
+    assert "beginning" not in warnings(body, CHAT, destination, model)
+    assert sent(body, CHAT, destination, model) == sent(CHAT_BODY, CHAT, destination, model)
+
+
+@pytest.mark.parametrize(
+    ("client", "body"),
+    [
+        (CHAT, {"messages": [{"role": "assistant", "content": ""}]}),
+        (MESSAGES, {"max_tokens": 99, "messages": [{"role": "assistant", "content": []}]}),
+        (RESPONSES, {"input": [{"role": "assistant", "content": ""}]}),
+        (Api.GEMINI, {"contents": [{"role": "model", "parts": [{"text": ""}]}]}),
+    ],
+)
+@pytest.mark.parametrize("destination", [CHAT, RESPONSES, MESSAGES, Api.GEMINI, CONVERSE])
+def test_a_conversation_in_which_nothing_is_said_is_refused(client: Api, body: Json, destination: Api) -> None:
+    with pytest.raises(BadBody, match="messages: no"):
+        sent({"model": "m", **body}, client, destination)
 
 
 def test_a_speakers_name_is_told_where_it_makes_a_difference() -> None:

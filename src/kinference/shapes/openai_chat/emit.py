@@ -28,6 +28,7 @@ from kinference.shapes.ir import (
     Turn,
     begins_answer,
 )
+from kinference.shapes.lost import Untranslatable
 from kinference.shapes.seals import geminis_signatures, is_gemini
 from kinference.shapes.web_search import to_chat
 
@@ -67,8 +68,16 @@ def emit_request(request: Request) -> Json:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     if request.is_extended_chat and begins_answer(request):
         body |= {"add_generation_prompt": False, "continue_final_message": True}
-    body["messages"] = list(_messages(request))
+    body["messages"] = said(_messages(request))
     return body
+
+
+def said(messages: Iterable[Json]) -> list[Json]:
+    """The conversation. Raises Untranslatable where there is none."""
+    written = list(messages)
+    if not written:
+        raise Untranslatable("messages: nothing is said in them; the body has to carry its prompt")
+    return written
 
 
 def _probabilities(request: Request) -> Json:

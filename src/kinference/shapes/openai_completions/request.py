@@ -69,9 +69,9 @@ def parse_request(body: Json) -> Request:
 def _prompt(value: object) -> str:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
-    if isinstance(value, list):
+    if isinstance(value, list) and value:
         raise Untranslatable("prompt: several prompts, or tokens, cannot go to another API")
-    text = string_of(value, "prompt")
+    text = string_of(value or None, "prompt")
     if not text:
         raise BadBody("prompt: empty; the body has to carry its prompt")
     return text

@@ -31,7 +31,7 @@ from kinference.shapes.ir import (
 )
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.made_images import TOOL
-from kinference.shapes.openai_chat.emit import BREAKPOINT, identity, sampling, schema_members
+from kinference.shapes.openai_chat.emit import BREAKPOINT, identity, said, sampling, schema_members
 from kinference.shapes.openai_responses.request import LOGPROBS
 from kinference.shapes.reasoners import reasons
 from kinference.shapes.web_search import to_responses
@@ -73,7 +73,7 @@ def emit_request(request: Request) -> Json:
     body["store"] = False  # nobody could ask for it again
     if request.is_streaming:
         body["stream"] = True
-    body["input"] = list(_input(request))
+    body["input"] = said(_input(request))
     return body
 
 

@@ -36,6 +36,11 @@ def test_what_has_no_meaning_in_a_conversation_is_refused(members: dict[str, obj
         parse_request({"prompt": "hi"} | members)
 
 
+def test_a_list_of_no_prompts_is_an_empty_prompt() -> None:
+    with pytest.raises(BadBody, match="prompt: empty"):
+        parse_request({"prompt": []})
+
+
 @pytest.mark.parametrize("prompt", [None, "", 7, [7]])
 def test_what_is_no_prompt_is_told(prompt: object) -> None:
     with pytest.raises(BadBody, match="prompt"):
