@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kinference.shapes.concepts import Concept, Fields, name_of
 from kinference.shapes.drafts import mended
+from kinference.shapes.gemini.older_schemas import takes_json_schemas
 from kinference.shapes.ir import Format, Json, Request, Tool
 from kinference.shapes.json_hints import only_hints
 from kinference.shapes.json_text import dumps
@@ -49,6 +50,9 @@ class _Subset(Frozen, frozen=True):
     closes: bool = False
     """Whether no object may have other members than those that its schema names."""
 
+    maps: bool = True
+    """Whether a schema may be told of members of any name."""
+
     def leaves_out(self, key: str, value: object) -> bool:
         if key == "format":
             return self.formats is not None and not is_format(value, self.formats)
@@ -56,6 +60,8 @@ class _Subset(Frozen, frozen=True):
             return not isinstance(value, int) or value > self.min_items_max
         if key == "additionalProperties" and self.closes:
             return value is not False
+        if key == "additionalProperties" and not self.maps:
+            return isinstance(value, dict)
         return key in self.without if self.only is None else key not in self.only
 
 
@@ -84,6 +90,7 @@ _GEMINIS: Final = _Subset(
     | {"$defs", "$ref", "items", "prefixItems", "anyOf", "oneOf", "properties", "additionalProperties"},
     steady=_GEMINIS_STEADY,
 )
+_OLDER_GEMINIS: Final = replace(_GEMINIS, only=(_GEMINIS.only or frozenset()) - {"prefixItems"}, maps=False)
 _STRICTS: Final = _Subset(
     without=frozenset(["default"]),
     formats=STRICT_FORMATS,
@@ -95,8 +102,9 @@ _OPENAI_APIS: Final = (Api.OPENAI_CHAT, Api.OPENAI_RESPONSES)
 def fit_schemas(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
     """The request with the schemas of its tools and its answer as the target takes them. Raises Untranslatable."""
     losses: list[Lost] = []
+    geminis = (_GEMINIS if takes_json_schemas(request.model) else _OLDER_GEMINIS) if target is Api.GEMINI else None
     if any(tool.schema for tool in request.tools):
-        tools = tuple(_fit_tool(tool, fields, target, losses) for tool in request.tools)
+        tools = tuple(_fit_tool(tool, fields, target, geminis, losses) for tool in request.tools)
         if tools != request.tools:
             request = replace(request, tools=tools)
     form = request.format
@@ -106,11 +114,11 @@ def fit_schemas(request: Request, fields: Fields, target: Api) -> tuple[Request,
         if only_hints(request, target):
             losses.append(Lost("clamped", name_of(Concept.JSON_SCHEMA, fields), "hint"))
         else:
-            request = replace(request, format=_fit_format(form, fields, target, losses))
+            request = replace(request, format=_fit_format(form, fields, target, geminis, losses))
     return request, losses
 
 
-def _fit_tool(tool: Tool, fields: Fields, target: Api, losses: list[Lost]) -> Tool:
+def _fit_tool(tool: Tool, fields: Fields, target: Api, geminis: _Subset | None, losses: list[Lost]) -> Tool:
     if not tool.schema:
         return tool
     schema = _of_object(tool.schema)
@@ -125,8 +133,8 @@ def _fit_tool(tool: Tool, fields: Fields, target: Api, losses: list[Lost]) -> To
             schema = strict
         elif tool.strict:
             told, tool = _NOT_HELD, replace(tool, strict=False)
-    elif target is Api.GEMINI:
-        schema, _ = within(schema, _GEMINIS)  # which holds no model to the schema of a tool
+    elif geminis is not None:
+        schema, _ = within(schema, geminis)  # which holds no model to the schema of a tool
     elif tool.strict:
         schema, told = within(schema, _CLAUDES)
     if told:
@@ -134,7 +142,7 @@ def _fit_tool(tool: Tool, fields: Fields, target: Api, losses: list[Lost]) -> To
     return tool if schema is tool.schema else replace(tool, schema=schema)
 
 
-def _fit_format(form: Format, fields: Fields, target: Api, losses: list[Lost]) -> Format:
+def _fit_format(form: Format, fields: Fields, target: Api, geminis: _Subset | None, losses: list[Lost]) -> Format:
     assert form.schema is not None, "asked for where there is one"
     if target in _OPENAI_APIS:
         if not form.strict:
@@ -143,7 +151,7 @@ def _fit_format(form: Format, fields: Fields, target: Api, losses: list[Lost]) -
             return replace(form, schema=strict)
         losses += _losses(Concept.JSON_SCHEMA, fields, _NOT_HELD)
         return replace(form, strict=False)
-    schema, told = within(form.schema, _GEMINIS if target is Api.GEMINI else _CLAUDES)
+    schema, told = within(form.schema, geminis or _CLAUDES)
     losses += _losses(Concept.JSON_SCHEMA, fields, told)
     return replace(form, schema=schema)
 

@@ -8,12 +8,14 @@ import msgspec
 from kinference.shapes import media
 from kinference.shapes.alternate import alternated
 from kinference.shapes.gemini.embed import emit_embeddings
+from kinference.shapes.gemini.older_schemas import older, takes_json_schemas
 from kinference.shapes.gemini.thinking import takes_details, thinking_config
 from kinference.shapes.ir import (
     ASSISTANT,
     Audio,
     Block,
     File,
+    Format,
     FormatKind,
     Image,
     Json,
@@ -57,15 +59,16 @@ def emit_request(request: Request) -> Json:
     body: Json = {}
     if request.system:
         body["systemInstruction"] = {"parts": [{"text": text.text} for text in request.system]}
+    is_older = not takes_json_schemas(request.model)
     if request.tools:
-        body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in request.tools]}]
+        body["tools"] = [{"functionDeclarations": [_tool(tool, is_older=is_older) for tool in request.tools]}]
         if request.tool_choice is not None:
             body["toolConfig"] = {"functionCallingConfig": _choice(request)}
     if request.web_search is not None:
         body["tools"] = [*body.get("tools", ()), {"googleSearch": {}}]
     if request.runs_code:
         body["tools"] = [*body.get("tools", ()), {"codeExecution": {}}]
-    if config := _config(request):
+    if config := _config(request, is_older=is_older):
         body["generationConfig"] = config
     if request.service_tier in _TIERS:
         body["serviceTier"] = _TIERS[request.service_tier]
@@ -73,8 +76,11 @@ def emit_request(request: Request) -> Json:
     return body
 
 
-def _tool(tool: Tool) -> Json:
+def _tool(tool: Tool, *, is_older: bool) -> Json:
     described: Json = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
+    if is_older:
+        schema = older(tool.schema or {})
+        return described | ({"parameters": schema} if "properties" in schema else {})
     return described | ({"parametersJsonSchema": tool.schema} if tool.schema else {})
 
 
@@ -87,7 +93,7 @@ def _choice(request: Request) -> Json:
     return {"mode": _MODES[choice.mode]} | ({"allowedFunctionNames": names} if names else {})
 
 
-def _config(request: Request) -> Json:
+def _config(request: Request, *, is_older: bool) -> Json:
     config: Json = {
         name: value for ours, name in _SAMPLING.items() if (value := getattr(request.sampling, ours)) is not None
     }
@@ -96,9 +102,7 @@ def _config(request: Request) -> Json:
     if request.stop:
         config["stopSequences"] = list(request.stop)
     if request.format is not None:
-        config["responseMimeType"] = "application/json"
-        if request.format.kind is FormatKind.JSON_SCHEMA:
-            config["responseJsonSchema"] = request.format.schema
+        config |= _format(request.format, is_older=is_older)
     if request.answers > 1:
         config["candidateCount"] = request.answers
     if request.logprobs is not None:
@@ -108,6 +112,16 @@ def _config(request: Request) -> Json:
     if request.thinking is not None:
         config["thinkingConfig"] = thinking_config(request.model, request.thinking)
     return config
+
+
+def _format(form: Format, *, is_older: bool) -> Json:
+    config: Json = {"responseMimeType": "application/json"}
+    if form.kind is not FormatKind.JSON_SCHEMA:
+        return config
+    if is_older:
+        schema = older(form.schema or {})
+        return config | ({"responseSchema": schema} if schema else {})
+    return config | {"responseJsonSchema": form.schema}
 
 
 # --- contents ---------------------------------------------------------------------------------------
