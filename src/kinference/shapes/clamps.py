@@ -88,6 +88,8 @@ def without_neutral(request: Request, target: Api) -> Request:
         min_p = None if sampling.min_p == 0 else sampling.min_p
         penalty = None if sampling.repetition_penalty == 1 else sampling.repetition_penalty
         request = replace(request, sampling=replace(sampling, top_k=top_k, min_p=min_p, repetition_penalty=penalty))
+    if "" in request.stop:
+        request = replace(request, stop=tuple(filter(None, request.stop)))
     has_none = request.is_plain_chat or treatment(Concept.VERBOSITY, target) is Treatment.DROPPED
     if request.verbosity == _USUAL_VERBOSITY and has_none:
         request = replace(request, verbosity="")
@@ -129,9 +131,9 @@ def _cap(request: Request, fields: Fields, target: Api) -> tuple[Request, list[L
 
 
 def _stop(request: Request, fields: Fields, target: Api) -> tuple[Request, list[Lost]]:
-    """None empty, for Claude none of white space, and no more than its limit."""
+    """For Claude none of white space, and no more than its limit."""
     takes_white = target not in CLAUDE_APIS or (target is Api.BEDROCK_CONVERSE and "claude" not in request.model)
-    kept = tuple(one for one in request.stop if one and (takes_white or one.strip()))
+    kept = tuple(one for one in request.stop if takes_white or one.strip())
     if not request.is_extended_chat:
         kept = kept[: {Api.OPENAI_CHAT: OPENAI_STOPS, Api.GEMINI: GEMINI_STOPS}.get(target, len(kept))]
     if len(kept) == len(request.stop) or treatment(Concept.STOP, target) is Treatment.DROPPED:

@@ -1,4 +1,5 @@
 import json
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from kinference.shapes.translate import Way, translated
 from kinference.vocabulary import Api, Loss
 from tests.unit.shapes.conversions import (
     CHAT,
+    COMPLETIONS,
     CONVERSE,
     GEMINI,
     HI,
@@ -48,6 +50,32 @@ def test_stops_within_the_limits() -> None:
     assert messages_to_chat(stop_sequences=list("abcde"))["stop"] == list("abcd")
     body = json.dumps({"model": "m", "max_tokens": 9, "messages": HI, "stop_sequences": list("abcde")}).encode()
     assert json.loads(translated(body, Way(MESSAGES, CHAT, "m", extends_chat=True))[0])["stop"] == list("abcde")
+
+
+@pytest.mark.parametrize("destination", [CHAT, RESPONSES, MESSAGES, GEMINI, CONVERSE])
+def test_a_stop_that_is_empty_is_none_and_no_loss(destination: Api) -> None:
+    body = {"model": "m", "prompt": "hi", "max_tokens": 99, "stop": [""]}
+    assert warnings(body, COMPLETIONS, destination) == ""
+    assert sent(body, COMPLETIONS, destination) == sent(body | {"stop": None}, COMPLETIONS, destination)
+
+
+@pytest.mark.parametrize(
+    ("client", "body", "name"),
+    [
+        (CHAT, CHAT_BODY | {"stop": "a"}, "stop"),
+        (COMPLETIONS, {"model": "m", "prompt": "hi", "stop": ["a", ""]}, "stop"),
+        (MESSAGES, {"model": "m", "messages": HI, "max_tokens": 99, "stop_sequences": ["a"]}, "stop_sequences"),
+        (
+            GEMINI,
+            {"contents": [{"parts": [{"text": "hi"}]}], "generationConfig": {"stopSequences": ["a"]}},
+            "generationConfig.stopSequences",
+        ),
+    ],
+)
+def test_stops_that_responses_has_no_word_for_are_told(client: Api, body: Any, name: str) -> None:
+    assert f"dropped={name}" in warnings(body, client, RESPONSES).split(";")
+    with pytest.raises(Untranslatable, match=re.escape(name)):
+        planned(body, client, RESPONSES, Loss.STRICT)
 
 
 @pytest.mark.parametrize(("asked", "got", "lost"), [(1, 16, "clamped=max_tokens:1->16"), (16, 16, "")])

@@ -71,8 +71,9 @@ class _Older:
         if schema.get("format") in _FORMATS.get(kind, ()):
             made["format"] = schema["format"]
         choices = schema.get("enum")
-        if isinstance(choices, list) and kind == "STRING":
-            made["enum"] = [choice for choice in choices if isinstance(choice, str) and choice]
+        words = [one for one in choices if isinstance(one, str) and one] if isinstance(choices, list) else []
+        if words and kind == "STRING":
+            made["enum"] = words
         elif isinstance(choices, list):  # which are of strings alone
             made["description"] = f"{schema.get('description') or ''} (one of {dumps(choices).decode()})".lstrip()
         properties = schema.get("properties")

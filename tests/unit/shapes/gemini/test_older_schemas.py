@@ -51,6 +51,7 @@ def test_a_tool_without_parameters_has_none() -> None:
         ({"type": "string", "format": "uri"}, {"type": "STRING"}),
         ({"type": "string", "format": "date-time"}, {"type": "STRING", "format": "date-time"}),
         ({"type": "object", "additionalProperties": False}, {"type": "OBJECT"}),
+        ({"type": "string", "enum": [""]}, {"type": "STRING", "description": '(one of [""])'}),
         (True, {"type": "STRING"}),
         ({"$ref": "#/$defs/none"}, {"type": "STRING"}),
     ],
