@@ -362,8 +362,9 @@ class Router:
         group = groups[0] if len(groups) == 1 else self._split(request, groups)
         prompt = look_up(request, group, self._index, known) if scoring.by_prefix else Prompt()
         case = make_case(request, group, prompt, self.changes, now)
-        if scoring.guards and 0 < len(case.fitting) < len(group.destinations):
-            group = group.only(case.fitting)  # the others would push running requests out of their caches
+        if scoring.guards and not request.is_patient and 0 < len(case.fitting) < len(group.destinations):
+            # the others would push running requests out of their caches; who is held goes to none before it has room
+            group = group.only(case.fitting)
             case = make_case(request, group, prompt, self.changes, now)
         extra: tuple[Column, ...] = ()
         if rule is not None and rule.usd_per_hour is not None and scoring.in_milliseconds:

@@ -417,6 +417,39 @@ def test_an_empty_engine_takes_what_its_scrape_has_no_room_for() -> None:
     assert world.go(chat("a")).outcome is Outcome.OK
 
 
+def both_begun(world: World) -> tuple[Decision, Waiting, Decision]:
+    """Two engines decode what they were sent; one that begins like the first is held."""
+    warm, cold = world.go(chat("a")), world.go(chat("b"))
+    waiting = world.hold(chat("a"), 0.1)
+    for decision in (warm, cold):
+        world.router.first_token(decision.reservation, 1_020.0, 200, 1.0)
+    return warm, waiting, cold
+
+
+def tell(world: World, decision: Decision, waiting: int, running: int, kv_usage_ratio: float) -> None:
+    assert isinstance(decision.choice, EndpointChoice)
+    seen = Observation(1.0, waiting, running, kv_usage_ratio, kv_blocks=10_000, block_tokens=16)
+    world.fleet.observe(POOL, decision.choice.address, seen)
+
+
+def test_who_is_held_waits_for_room_where_its_prefix_is_cached() -> None:
+    world = World(size=2)
+    warm, waiting, _ = both_begun(world)
+    tell(world, warm, 0, 50, 1.0)
+    assert world.released(1.1) == [], "somebody ends soon among so many"
+    tell(world, warm, 0, 50, 0.5)
+    [(who, decision)] = world.released(1.2)
+    assert (who, decision.choice) == (waiting, warm.choice)
+
+
+def test_who_is_held_goes_where_there_is_room_when_that_is_sooner() -> None:
+    world = World(size=2)
+    warm, waiting, cold = both_begun(world)
+    tell(world, warm, 20, 10, 1.0)
+    [(who, decision)] = world.released(1.1)
+    assert (who, decision.choice) == (waiting, cold.choice)
+
+
 def test_new_rules_hold_for_the_next_one() -> None:
     world = World()
     world.go(chat("a"))
