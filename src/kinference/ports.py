@@ -141,6 +141,14 @@ class Placed(msgspec.Struct, frozen=True):
     """Whether the body asks for a stream, where that was looked at."""
 
 
+class Placing(Awaitable[Placed], Protocol):
+    """A body that has to wait for its place. Awaited, or closed where nobody will."""
+
+    def close(self) -> None:
+        """Nobody waits for it: it takes no place. Harmless when it is over."""
+        ...
+
+
 class Picker(Protocol):
     """The Picker service to a gateway, which holds each body itself: direct call when in process, gRPC when apart.
 
@@ -160,7 +168,7 @@ class Picker(Protocol):
         """The body is placed, or will not be."""
         ...
 
-    def place(self, body: bytes, arguments: PickArguments) -> Placed | Awaitable[Placed]:
+    def place(self, body: bytes, arguments: PickArguments) -> Placed | Placing:
         """Push, pick and pull in one: at once where nothing has to be waited for. `arguments` name no body."""
         ...
 

@@ -1,7 +1,6 @@
 """What each attempt of a request asks for, sends and comes to. Decides only: `dispatch` waits."""
 
 import logging
-from collections.abc import Awaitable
 from typing import Final
 
 from kinference.errors import KinferenceError, NoConnectionLeft, UpstreamCut, UpstreamTimeout
@@ -23,6 +22,7 @@ from kinference.ports import (
     PickArguments,
     PickResult,
     Placed,
+    Placing,
     ProviderTarget,
     UpstreamAnswer,
     UpstreamRequest,
@@ -124,7 +124,7 @@ class Attempts:
             loss=order.loss,
         )
 
-    def place(self) -> Placed | Awaitable[Placed]:
+    def place(self) -> Placed | Placing:
         """Ask the picker. Where it has to be waited for, its answer is to be told by `placed`."""
         placed = self._outside.picker.place(self._order.body.whole, self.arguments())
         if isinstance(placed, Placed):

@@ -21,7 +21,7 @@ from kinference.gateway.ingress import receive
 from kinference.gateway.opening import Opening, error_in, nothing
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.verdict import ErrorAnswer
-from kinference.ports import LocalTarget, Placed, ProviderTarget, UpstreamAnswer, UpstreamRequest
+from kinference.ports import LocalTarget, Placed, Placing, ProviderTarget, UpstreamAnswer, UpstreamRequest
 from kinference.shapes.counting import estimate
 from kinference.shapes.scan import BadBody
 from kinference.shapes.translate import WayBack
@@ -56,7 +56,7 @@ class Dispatch:
         self._record, self.order = record, order
         self._attempts = Attempts(outside, options, record, order)
         self._answer: UpstreamAnswer | None = None
-        self._placed: Placed | Awaitable[Placed] | None = None
+        self._placed: Placed | Placing | None = None
         self._prepared: Sending | Failure | None = None
         self._is_prepared = False
         self._came: UpstreamAnswer | KinferenceError | None = None
@@ -87,6 +87,7 @@ class Dispatch:
         assert isinstance(sending, Sending), "what is answered was asked"
         if came is None or isinstance(came, KinferenceError):
             return None
+        self._answer = came
         self._note(came, sending)
         if not verdict.is_success(came.status):
             return None
@@ -97,12 +98,13 @@ class Dispatch:
             return None
         if not begun.is_ready:
             return None
+        self._placed = self._prepared = None  # they hold the question as well
         self.order.body.release()
         return self._attempts.answered(begun.opening, sending, begun.back)
 
     async def run(self, exchange: Exchange) -> Delivery | Estimated | Refusal | ErrorAnswer:
         """Try destinations until one answers, the picker has none left or the attempts are used up."""
-        body, placed = self.order.body, self._placed
+        body, placed, self._placed = self.order.body, self._placed, None
         if placed is None:
             if not body.take_arrived(exchange):
                 await receive(body, exchange)
@@ -162,11 +164,14 @@ class Dispatch:
             self._abandon()
 
     def _abandon(self) -> None:
+        placing, self._placed = self._placed, None
+        if placing is not None and not isinstance(placing, Placed):
+            placing.close()  # the process ends before it was waited for
         ticket = self._attempts.ticket
         if ticket is not None:
             ticket.abandon()
 
-    async def _late(self, placing: Awaitable[Placed]) -> Placed:
+    async def _late(self, placing: Placing) -> Placed:
         placed = await placing
         self._attempts.placed(placed)
         return placed
@@ -175,7 +180,7 @@ class Dispatch:
         attempts = self._attempts
         try:
             sending = self._prepared if self._is_prepared else attempts.prepare(placed, destination)
-            self._is_prepared = False
+            self._prepared, self._is_prepared = None, False
             outcome = await self._send(sending) if isinstance(sending, Sending) else sending
             if outcome is None:
                 sending = attempts.prepare_in_chat(placed, destination)

@@ -1,11 +1,9 @@
 """The picker by direct call, for a gateway in the same process."""
 
-from collections.abc import Awaitable
-
 from kinference.ids import ResponseId
 from kinference.picker.desk import Desk
-from kinference.picker.late import late
-from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, Placed
+from kinference.picker.late import Late
+from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, Placed, Placing
 from kinference.vocabulary import AbortReason
 
 
@@ -16,9 +14,9 @@ class InProcessPicker:
         self._desk, self._reports = desk, desk.reports
         self.make_room, self.hold, self.let_go = desk.make_room, desk.hold, desk.let_go
 
-    def place(self, body: bytes, arguments: PickArguments) -> Placed | Awaitable[Placed]:
+    def place(self, body: bytes, arguments: PickArguments) -> Placed | Placing:
         placed = self._desk.place(body, arguments)
-        return placed if isinstance(placed, Placed) else late(self._desk, placed)
+        return placed if isinstance(placed, Placed) else Late(self._desk, placed)
 
     def report_first_token(self, report: FirstTokenReport) -> None:
         self._reports.first_token(report)

@@ -1,7 +1,7 @@
 """What could not be placed at once, for a caller in this process."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Generator
 
 from kinference.picker.choosing import Pending
 from kinference.picker.desk import Desk
@@ -9,21 +9,32 @@ from kinference.picker.held import HeldPick
 from kinference.ports import Placed
 
 
-def late(desk: Desk, pending: Pending) -> Placed | Awaitable[Placed]:
-    """It, as soon as it can be. Held from now on, whenever that is awaited: admission may let it go in any call."""
-    woken = asyncio.Event()
-    placed: Placed | HeldPick[Placed] = desk.hold_on(pending, woken.set)
-    return _placed(desk, placed, woken) if isinstance(placed, HeldPick) else placed
+class Late:
+    """It, as soon as it can be. Held from now on, whenever it is awaited: admission may let it go in any call."""
 
+    def __init__(self, desk: Desk, pending: Pending) -> None:
+        self._desk, self._woken = desk, asyncio.Event()
+        self._held: HeldPick[Placed] | None = desk.hold_on(pending, self._woken.set)
 
-async def _placed(desk: Desk, held: HeldPick[Placed], woken: asyncio.Event) -> Placed:
-    placed: Placed | HeldPick[Placed] = held
-    while isinstance(placed, HeldPick):
+    def __await__(self) -> Generator[None, None, Placed]:
+        return self._placed().__await__()
+
+    async def _placed(self) -> Placed:
+        placed: Placed | HeldPick[Placed] | None = self._held
+        assert placed is not None, "awaited once, and not closed"
         try:
-            await woken.wait()
-        except BaseException:
-            desk.give_up(placed)
-            raise
-        woken.clear()
-        placed = desk.resume(placed)
-    return placed
+            while isinstance(placed, HeldPick):
+                await self._woken.wait()
+                self._woken.clear()
+                self._held = None
+                placed = self._desk.resume(placed)
+                self._held = placed if isinstance(placed, HeldPick) else None
+        finally:
+            self.close()
+        return placed
+
+    def close(self) -> None:
+        """Nobody waits for it any more."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._desk.give_up(held)

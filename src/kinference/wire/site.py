@@ -86,7 +86,7 @@ class Site:
 
     def attend(self, work: OwnWork) -> asyncio.Task[None]:
         task = self.loop.create_task(self._go_on(work))
-        task.add_done_callback(lambda _: self.leave(work))
+        task.add_done_callback(lambda _: work.end())
         return task
 
     def leave(self, handling: Handling) -> None:
@@ -98,7 +98,8 @@ class Site:
     async def wait_idle(self, patience: Seconds) -> None:
         """Wait until no request is under way, for so long."""
         if self.handlers:
-            self._rest = self.loop.create_future()
+            if self._rest is None or self._rest.done():
+                self._rest = self.loop.create_future()
             await asyncio.wait((self._rest,), timeout=patience)
 
     async def _go_on(self, work: OwnWork) -> None:

@@ -53,18 +53,26 @@ class OwnWork:
     __slots__ = ("_host", "_is_cancelled", "_is_running", "_task", "course", "exchange")
 
     def __init__(self, host: Host, exchange: Visit, course: Course) -> None:
-        self._host, self.exchange, self.course = host, exchange, course
+        self._host, self.exchange = host, exchange
+        self.course: Course | None = course
         self._task: asyncio.Task[None] | None = None
         self._is_running = self._is_cancelled = False
 
     def begin(self) -> None:
         """Set out."""
-        if not self.course.begin(self):
+        if self.course is not None and not self.course.begin(self):
             self.wait()
 
     def over(self) -> None:
-        self._host.leave(self)
+        self.end()
         finish(self.exchange)
+
+    def end(self) -> None:
+        """Nothing of it is left to be done. Its connection may keep it until the next request, and what it holds with
+        it.
+        """
+        self.course = None
+        self._host.leave(self)
 
     def wait(self) -> None:
         self._task = self._host.attend(self)
@@ -77,6 +85,8 @@ class OwnWork:
 
     def cancel(self) -> None:
         """End it, in a task of its own: there is more to a request's end than can be done here."""
+        if self.course is None:
+            return
         if self._task is None:
             self.course.stop()
         elif self._is_running:

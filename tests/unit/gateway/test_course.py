@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+import sys
 import weakref
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Generator
 from typing import cast
 
 import pytest
@@ -13,7 +14,17 @@ from kinference.gateway.course import Serving
 from kinference.gateway.options import GatewayOptions
 from kinference.gateway.service import Gateway
 from kinference.ids import ResponseId
-from kinference.ports import Asked, Headers, PickArguments, PickResult, Placed, Told, UpstreamAnswer, UpstreamRequest
+from kinference.ports import (
+    Asked,
+    Headers,
+    PickArguments,
+    PickResult,
+    Placed,
+    Placing,
+    Told,
+    UpstreamAnswer,
+    UpstreamRequest,
+)
 from kinference.vocabulary import AbortReason, Outcome, StreamUsage
 from kinference.wire.over import OVER
 from tests.unit.gateway.fakes import (
@@ -101,7 +112,7 @@ class Pooled(FakeUpstream):
 class Instant(FakePicker):
     """Picks at once."""
 
-    def place(self, body: bytes, arguments: PickArguments) -> Placed | Awaitable[Placed]:  # type: ignore[override] # at once
+    def place(self, body: bytes, arguments: PickArguments) -> Placed | Placing:  # type: ignore[override] # at once
         placing = super().place(body, arguments)
         try:
             placing.send(None)
@@ -162,6 +173,25 @@ async def test_a_request_that_is_served_holds_nothing_of_its_server() -> None:
     del way
     assert held() is None
     assert serving.exchange.is_finished  # type: ignore[attr-defined] # it lives on
+
+
+@pytest.mark.parametrize("answer", [Whole(), FakeAnswer(200, JSON, (ANSWER[:9], ANSWER[9:]))])
+async def test_an_answer_that_has_begun_holds_on_to_no_question(answer: FakeAnswer) -> None:
+    class Slow(Arrived):
+        takes = False
+
+        async def drained(self) -> None:
+            self._body = ()
+            way.upstream.requests.clear()
+            way.picker.pushed.clear()
+            left.add(sys.getrefcount(question))
+
+    question, left = BODY + b" ", set[int]()
+    held = sys.getrefcount(question)
+    way = Way(exchange=Slow(CHAT, (question,)))
+    assert way.answer(answer) == ["wait"]
+    await way.serving
+    assert left == {held}
 
 
 async def test_a_body_that_is_still_coming_is_awaited() -> None:
@@ -326,6 +356,41 @@ async def test_after_the_end_of_the_process_nothing_is_placed() -> None:
     assert (way.exchange.status, way.picker.picks) == (503, [])
 
 
+class Unplaced:
+    """A place that is yet to come."""
+
+    is_closed = False
+
+    def __await__(self) -> Generator[None, None, Placed]:
+        raise AssertionError("nobody awaits it")
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+async def test_a_place_that_nobody_comes_to_wait_for_is_given_up() -> None:
+    unplaced = Unplaced()
+
+    class Full(Instant):
+        def place(self, body: bytes, arguments: PickArguments) -> Placed | Placing:  # type: ignore[override] # at once
+            return unplaced
+
+    way = Way(picker=Full())
+    assert not way.begin()
+    way.outside.departure.end()  # before the task of the rest has begun
+    await way.serving
+    assert (way.exchange.status, unplaced.is_closed, way.picker.held) == (503, True, 0)
+
+
+async def test_an_error_that_nobody_comes_to_read_is_closed() -> None:
+    way = Way()
+    answer = Whole(b"{}", 500)
+    assert way.answer(answer) == ["wait"]
+    way.outside.departure.end()
+    await way.serving
+    assert (way.exchange.status, answer.is_closed) == (503, True)
+
+
 async def test_the_end_of_the_process_is_nothing_to_who_has_an_answer() -> None:
     way = Way()
     way.answer(Whole())
@@ -336,7 +401,7 @@ async def test_the_end_of_the_process_is_nothing_to_who_has_an_answer() -> None:
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_a_fault_of_ours_is_raised_where_it_is_awaited(when: str) -> None:
     class Faulty(Instant):
-        def place(self, body: bytes, arguments: PickArguments) -> Placed | Awaitable[Placed]:  # type: ignore[override] # at once
+        def place(self, body: bytes, arguments: PickArguments) -> Placed | Placing:  # type: ignore[override] # at once
             raise KeyError("detail")
 
     way = Way(picker=Faulty() if when == "before" else None)

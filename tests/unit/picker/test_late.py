@@ -1,7 +1,6 @@
 """Picks of a caller in the same process that wait."""
 
 import asyncio
-from collections.abc import Awaitable
 
 import pytest
 
@@ -9,7 +8,7 @@ from kinference.core.waiting import AdmissionRules, ClassRule
 from kinference.ids import StreamId
 from kinference.picker.choosing import Pending
 from kinference.picker.desk import Desk
-from kinference.picker.late import late
+from kinference.picker.late import Late
 from kinference.picker.limits import PickerLimits
 from kinference.ports import FirstTokenReport, LocalTarget, PickArguments, Placed
 from kinference.vocabulary import QosClass
@@ -39,10 +38,8 @@ def pending(desk: Desk) -> Pending:
     return placed
 
 
-def waiting_at(desk: Desk) -> Awaitable[Placed]:
-    waiting = late(desk, pending(desk))
-    assert not isinstance(waiting, Placed)
-    return waiting
+def waiting_at(desk: Desk) -> Late:
+    return Late(desk, pending(desk))
 
 
 async def test_it_is_held_also_before_it_is_awaited(desk: Desk, running: list[Placed]) -> None:
@@ -75,3 +72,20 @@ async def test_one_that_is_cancelled_waits_no_longer(desk: Desk) -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert len(desk.admission) == 0
+
+
+@pytest.mark.usefixtures("running")
+async def test_one_that_nobody_will_await_waits_no_longer(desk: Desk) -> None:
+    waiting = waiting_at(desk)
+    assert len(desk.admission) == 1
+    waiting.close()
+    waiting.close()
+    assert len(desk.admission) == 0
+
+
+async def test_one_that_was_let_go_and_that_nobody_will_await_takes_no_place(desk: Desk, running: list[Placed]) -> None:
+    waiting = waiting_at(desk)
+    desk.reports.first_token(FirstTokenReport(running[0].picked.response_id, 5, 200))
+    assert len(desk.admission) == 0
+    waiting.close()
+    assert isinstance(desk.place(BODY, ARGUMENTS), Placed)

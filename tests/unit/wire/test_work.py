@@ -8,6 +8,7 @@ import pytest
 
 from kinference.wire.exchange import Course, Exchange, Work
 from kinference.wire.site import Site
+from kinference.wire.work import OwnWork
 from tests.unit.wire.test_site import NotedExchange, site_for
 
 
@@ -106,3 +107,28 @@ async def test_what_is_cancelled_in_its_task_closes_what_it_has_open_also_where_
         handling.cancel()
     await settle(site)
     assert (course.awaited, exchange.ends) == (["closed"], ["broken off"])
+
+
+@pytest.mark.parametrize("goes", [False, True])
+async def test_what_is_over_is_not_held_by_who_may_still_cancel_it(goes: bool) -> None:
+    course, exchange, site = begun(goes=goes)
+    (handling,) = site.handlers
+    assert isinstance(handling, OwnWork)
+    if goes:
+        assert course.work is not None
+        await exchange.finish()
+        course.work.over()
+    else:
+        course.may_end.set()
+    await settle(site)
+    assert handling.course is None
+    handling.cancel()
+    assert (course.is_stopped, exchange.ends) == (False, [])
+
+
+async def test_two_may_wait_until_no_request_is_under_way() -> None:
+    course, _, site = begun(goes=False)
+    waiting = [asyncio.ensure_future(site.wait_idle(60)) for _ in range(2)]
+    await asyncio.sleep(0)
+    course.may_end.set()
+    await asyncio.wait_for(asyncio.gather(*waiting), 10)

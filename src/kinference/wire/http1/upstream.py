@@ -57,7 +57,11 @@ class Http1Upstream(Upstream):
             return None
         self._in_use.add(link)
         asked = _Http1Asked(self, link, request, told)
-        link.ask(pieces, to_head=request.method == "HEAD")
+        try:
+            link.ask(pieces, to_head=request.method == "HEAD")
+        except BaseException:
+            self.drop(link)
+            raise
         link.tell(asked.hear, request.timeouts.first_byte)
         return asked
 

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ports import UpstreamAnswer, UpstreamRequest, UpstreamTimeouts
+from kinference.wire.http1 import pool
 from kinference.wire.http1.upstream import Http1Upstream
 from kinference.wire.over import OVER
 from kinference.wire.trust import Trust
@@ -286,3 +287,12 @@ async def test_what_is_dropped_is_told_to_nobody() -> None:
         asked.drop()
         assert await body_of(upstream, request) == b"ok"
         assert scripted.requests >= 2
+
+
+async def test_what_cannot_be_written_leaves_no_connection_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "IDLE_MAX", 3600.0)
+    async with warm() as (upstream, request, scripted):
+        unwritable = UpstreamRequest("POST", request.origin, "/", (), body=("no bytes" * 4096,))  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            upstream.ask(unwritable, lambda _: pytest.fail("told"))
+        await asyncio.wait_for(asyncio.wait(scripted.serving), 10)
