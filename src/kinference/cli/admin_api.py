@@ -45,7 +45,7 @@ class AdminApi:
             content = answer.read(ANSWER_BYTES_MAX)
         except (OSError, http.client.HTTPException, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-            raise Refused("UNAVAILABLE", f"no kinference answers at {self._url}: {why}; is it up?") from None
+            raise Refused("UNAVAILABLE", f"no kinference answers at {self._url}: {why}; {_advice(error)}") from None
         finally:
             connection.close()
         return _understood(answer.status, content)
@@ -86,11 +86,26 @@ def shown_json(answer: Json) -> str:
     return json.dumps(answer, indent=2)
 
 
+def _advice(error: Exception) -> str:
+    match error:
+        case ssl.SSLCertVerificationError():
+            return "name its authority with --tls-ca, and the host as the certificate does"
+        case ssl.SSLError():
+            return "write http:// if it speaks no TLS"
+        case http.client.RemoteDisconnected():
+            return "write https:// if it speaks TLS"
+        case _:
+            return "is it up?"
+
+
 def _understood(status: int, content: bytes) -> Json:
     try:
         answer = json.loads(content)
     except ValueError:
-        raise Refused("UNKNOWN", f"the answer (HTTP {status}) is not kinference's; is this its admin port?") from None
+        raise Refused(
+            "UNKNOWN",
+            f"the answer (HTTP {status}) is not kinference's; is this its admin port, where its control plane runs?",
+        ) from None
     if status < 300:  # noqa: PLR2004 - HTTP's own classes
         return answer
     error = answer.get("error") if isinstance(answer, dict) else None

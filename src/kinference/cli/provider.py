@@ -132,7 +132,8 @@ def _from_variable(key: str, variable: str) -> str:
     value = process_environment().get(variable or key)
     if value is None:
         wanted = f"the variable given for {key}" if variable else "a variable given to --credential-env"
-        raise Refused("USAGE", f"{wanted} is not set in the environment; write KEY=VARIABLE, not the credential")
+        advice = "export it first, and write KEY or KEY=VARIABLE, never the credential"
+        raise Refused("USAGE", f"{wanted} is not set in the environment; {advice}")
     return value
 
 

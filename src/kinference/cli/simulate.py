@@ -53,9 +53,21 @@ def add(verbs: Verbs) -> None:
         help="policies, or `all`",
     )
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--workload", type=_names(tuple(WORKLOADS)), default=["chats"], metavar="NAMES")
+    source.add_argument(
+        "--workload",
+        type=_names(tuple(WORKLOADS)),
+        default=["chats"],
+        metavar="NAMES",
+        help="what is asked, or `all`; default chats",
+    )
     source.add_argument("--trace", type=Path, metavar="FILE", help="requests to replay: Mooncake, Azure or BurstGPT")
-    parser.add_argument("--scenario", type=_names(tuple(SCENARIOS)), default=["steady"], metavar="NAMES")
+    parser.add_argument(
+        "--scenario",
+        type=_names(tuple(SCENARIOS)),
+        default=["steady"],
+        metavar="NAMES",
+        help="what happens to the fleet, or `all`; default steady",
+    )
     parser.add_argument("--endpoints", type=_each(at_least_one), default=[8], metavar="N", help="default 8")
     parser.add_argument(
         "--load", type=_each(positive), default=[0.8], metavar="X", help="share of capacity, default 0.8"

@@ -103,7 +103,7 @@ def secret_reader(environ: Mapping[str, str]) -> Callable[[str], Secret]:
         elif reference.startswith(FILE):
             value = _from_file(reference.removeprefix(FILE))
         else:
-            raise Unreadable("a secret may not stand in the file", "write ${OPENAI_API_KEY} or file:/path/of/the/key")
+            raise Unreadable("a secret may not stand in the file", "write ${VARIABLE} or file:/path/of/the/key")
         if not value:
             raise Unreadable(f"{reference} is empty", "put the secret there")
         if not value.isascii() or not is_clean(value):

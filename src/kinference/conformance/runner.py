@@ -67,15 +67,33 @@ async def _attempt(target: Target, case: Case) -> str:
                 await case.body(Probe(target, client))
             finally:
                 await client.tidy()
-    except (Unexpected, Malformed) as error:
-        return str(error)
-    except grpc.aio.AioRpcError as error:
-        return f"a call ended with {error.code().name}: {error.details()}"
-    except TimeoutError:
-        return f"not over after {CASE_TIMEOUT:g} seconds"
-    except OSError as error:
-        return f"the connection failed: {error}"
+    except ExceptionGroup as group:
+        return _told(_first(group))
+    except (Unexpected, Malformed, grpc.aio.AioRpcError, OSError) as error:
+        return _told(error)
     return ""
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    """The first of what calls at once came to; a lost status goes before all else, since the rest may be its doing."""
+    found = group.subgroup(Muddled) or group
+    first = found.exceptions[0]
+    return _first(first) if isinstance(first, ExceptionGroup) else first
+
+
+def _told(error: Exception) -> str:
+    """Why the case failed. Raises what is not the server's doing."""
+    match error:
+        case Unexpected() | Malformed():
+            return str(error)
+        case grpc.aio.AioRpcError():
+            return f"a call ended with {error.code().name}: {error.details()}"
+        case TimeoutError():
+            return f"not over after {CASE_TIMEOUT:g} seconds"
+        case OSError():
+            return f"the connection failed: {error}"
+        case _:
+            raise error
 
 
 async def _reach(target: Target) -> None:
@@ -84,6 +102,7 @@ async def _reach(target: Target) -> None:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await channel.channel_ready()
         except TimeoutError:
+            check = "--tls-ca and the name in its certificate" if target.security.tls else "--tls if it speaks TLS"
             raise UpstreamUnreachable(
-                f"no gRPC server answers at {target.address}; check the address, and --tls if it speaks TLS"
+                f"no gRPC server answers at {target.address}; check the address, and {check}"
             ) from None

@@ -190,7 +190,7 @@ class Routes:
     def _check_workspace(self, scope: Scope) -> None:
         """Raises Missing for a workspace that there is not."""
         if scope.workspace != DEFAULT_WORKSPACE and scope.workspace not in self._parts.workspaces:
-            raise Missing(f"workspace '{scope.workspace[:SHOWN_MAX]}' not found")
+            raise Missing(f"workspace '{scope.workspace[:SHOWN_MAX]}' not found; name it under control.workspaces")
 
 
 def _place(route: Route) -> tuple[bool, bool, str]:

@@ -59,6 +59,8 @@ def decode(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
     except msgspec.ValidationError as error:
         raise BadBody(f"body has a wrong type: {error}") from None
     except msgspec.DecodeError as error:
+        if not text.strip():
+            raise BadBody("body is not JSON: it is empty; send the request as JSON") from None
         mended = mend_surrogates(text)
         if mended == text:
             raise BadBody(f"body is not JSON: {error}") from None

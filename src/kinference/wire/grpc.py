@@ -166,7 +166,9 @@ class Deframer:
 
     def _check(self, flag: int, length: int) -> None:
         if length > self._limit:
-            raise RpcError(Status.RESOURCE_EXHAUSTED, f"a message of {length} bytes, {self._limit} at most")
+            raise RpcError(
+                Status.RESOURCE_EXHAUSTED, f"a message of {length} bytes, {self._limit} at most: send less in each"
+            )
         if flag == 1:
             raise RpcError(Status.UNIMPLEMENTED, "compressed messages are not supported: send identity")
         if flag:

@@ -1,5 +1,8 @@
 import argparse
+import http.client
 import json
+import re
+import ssl
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
@@ -66,7 +69,7 @@ def test_a_refusal_is_the_other_sides_own(server: Scripted) -> None:
 
 @pytest.mark.parametrize(
     ("status", "content", "problem"),
-    [(200, b"<html>", "not kinference's"), (502, b"{}", "HTTP 502"), (500, b'{"error": "x"}', "HTTP 500")],
+    [(200, b"<html>", "where its control plane runs"), (502, b"{}", "HTTP 502"), (500, b'{"error": "x"}', "HTTP 500")],
 )
 def test_an_answer_of_something_else_is_told_so(server: Scripted, status: int, content: bytes, problem: str) -> None:
     server.status, server.content = status, content
@@ -76,6 +79,26 @@ def test_an_answer_of_something_else_is_told_so(server: Scripted, status: int, c
 
 def test_nobody_there_is_told_with_the_url() -> None:
     with pytest.raises(Refused, match=r"no kinference answers at http://127\.0\.0\.1:1: Connection refused"):
+        AdminApi("http://127.0.0.1:1").ask("GET", "/")
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (ssl.SSLCertVerificationError("not known"), "--tls-ca"),
+        (ssl.SSLError("wrong version number"), "http://"),
+        (http.client.RemoteDisconnected("no answer"), "https://"),
+        (TimeoutError(), "is it up?"),
+    ],
+)
+def test_what_keeps_an_answer_away_is_told_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, advice: str
+) -> None:
+    def fail(*_args: object) -> None:
+        raise error
+
+    monkeypatch.setattr(http.client.HTTPConnection, "request", fail)
+    with pytest.raises(Refused, match=re.escape(advice)):
         AdminApi("http://127.0.0.1:1").ask("GET", "/")
 
 

@@ -10,7 +10,7 @@ from kinference.conformance.claims import expect
 from kinference.conformance.client import Muddled
 from kinference.conformance.message import decode
 from kinference.conformance.runner import Verdict, run_case, run_cases
-from kinference.conformance.target import SHORT_TTL, Need, Target
+from kinference.conformance.target import SHORT_TTL, Need, Security, Target
 from kinference.errors import UpstreamUnreachable
 from tests.conformance.serving import Served
 
@@ -39,6 +39,12 @@ async def meets_a_closed_port(_probe: Probe) -> None:
     raise ConnectionError("hung up")
 
 
+async def meets_a_status_at_once_with_others(probe: Probe) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(probe.client.pick(0))
+        tasks.create_task(never_ends(probe))
+
+
 async def never_ends(_probe: Probe) -> None:
     await asyncio.Event().wait()
 
@@ -50,6 +56,7 @@ async def never_ends(_probe: Probe) -> None:
         (meets_a_status, StatusCode.INVALID_ARGUMENT.name),
         (meets_garbage, "does not end"),
         (meets_a_closed_port, "hung up"),
+        (meets_a_status_at_once_with_others, StatusCode.INVALID_ARGUMENT.name),
     ],
 )
 async def test_whatever_the_server_does_is_a_failure_with_its_reason(
@@ -76,6 +83,27 @@ async def test_a_case_is_tried_again_when_the_library_lost_a_status(server: Serv
 
     assert (await run_case(server.target, case_of(muddled_at_first))).verdict is Verdict.PASSED
     assert len(attempts) == 3
+
+
+async def test_a_status_lost_among_calls_at_once_is_tried_again(server: Served) -> None:
+    attempts: list[Probe] = []
+
+    async def muddled_at_first(probe: Probe) -> None:
+        attempts.append(probe)
+        if len(attempts) < 2:
+            errors = [ConnectionError("hung up"), ExceptionGroup("within", [Muddled()])]
+            raise ExceptionGroup("at once", errors)
+
+    assert (await run_case(server.target, case_of(muddled_at_first))).verdict is Verdict.PASSED
+    assert len(attempts) == 2
+
+
+async def test_a_fault_of_a_case_is_no_verdict(server: Served) -> None:
+    async def is_wrong(_probe: Probe) -> None:
+        raise ExceptionGroup("at once", [KeyError("ours")])
+
+    with pytest.raises(KeyError, match="ours"):
+        await run_case(server.target, case_of(is_wrong))
 
 
 async def test_a_status_that_is_lost_each_time_is_a_failure(server: Served) -> None:
@@ -106,3 +134,10 @@ async def test_a_target_that_does_not_answer_is_said_so(monkeypatch: pytest.Monk
     monkeypatch.setattr(runner, "CONNECT_TIMEOUT", 0.2)
     with pytest.raises(UpstreamUnreachable, match=r"no gRPC server answers at 127\.0\.0\.1:1"):
         [result async for result in run_cases(Target("127.0.0.1", 1), [case_of(passes)])]
+
+
+async def test_a_target_over_tls_that_does_not_answer_is_not_told_to_use_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "CONNECT_TIMEOUT", 0.2)
+    target = Target("127.0.0.1", 1, security=Security(tls=True))
+    with pytest.raises(UpstreamUnreachable, match="--tls-ca"):
+        [result async for result in run_cases(target, [case_of(passes)])]

@@ -36,6 +36,12 @@ def test_a_message_stays_short() -> None:
     assert len(str(BadBody("x" * 1000))) == 200
 
 
+@pytest.mark.parametrize("text", [b"", b" \n"])
+def test_an_empty_body_is_told_as_such(text: bytes) -> None:
+    with pytest.raises(BadBody, match="it is empty; send the request as JSON"):
+        decode(ANY, text)
+
+
 @pytest.mark.parametrize("text", [b"", b"{", b'{"a":NaN}', b'{"a":1,}', b"\xef\xbb\xbf{}", b'{"a":1} x', b'{"a":"\n"}'])
 def test_what_is_not_json_is_refused(text: bytes) -> None:
     with pytest.raises(BadBody, match="not JSON"):

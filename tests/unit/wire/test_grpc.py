@@ -141,6 +141,7 @@ def test_a_message_too_large_is_refused_by_its_first_five_bytes(cut: int) -> Non
     with pytest.raises(RpcError) as caught:
         Deframer(10).feed(framed(b"x" * 11)[:cut])
     assert caught.value.status is Status.RESOURCE_EXHAUSTED
+    assert caught.value.message == "a message of 11 bytes, 10 at most: send less in each"
 
 
 @pytest.mark.parametrize(("flag", "status"), [(1, Status.UNIMPLEMENTED), (2, Status.INTERNAL), (255, Status.INTERNAL)])
