@@ -1,11 +1,13 @@
 """The HTTP data plane: each request by its route, from the first byte in to the last report out."""
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote
 
 from kinference.errors import ClientGone, KinferenceError
 from kinference.gateway import access_log, errors, listing
+from kinference.gateway.access_log import End
 from kinference.gateway.answering import WARNINGS
 from kinference.gateway.attempts import Delivery
 from kinference.gateway.auth import Caller
@@ -54,8 +56,19 @@ class Gateway:
         except (ClientGone, asyncio.CancelledError):
             visit.record.client_left()
             raise
+        except Exception:  # whatever it was, its server logs it
+            await self._own_up(visit)
+            raise
         finally:
             access_log.write(visit.record, self._outside.clock.now(), self._outside.metrics)
+
+    async def _own_up(self, visit: Visit) -> None:
+        """A fault of ours is told in the client's words, where no head has gone."""
+        if visit.record.status:
+            return
+        with suppress(ClientGone):
+            await visit.reply.refuse(Refusal(errors.INTERNAL, "the gateway failed at this request; its log says how"))
+        visit.record.end = End.INTERNAL
 
     async def _tell(self, visit: Visit, route: Route | Turned) -> None:
         """Answer what needs no destination."""

@@ -413,6 +413,8 @@ async def test_a_fault_of_ours_is_raised_where_it_is_awaited(when: str) -> None:
     with pytest.raises(KeyError):
         await way.serving
     assert way.picker.held == 0
+    assert way.exchange.status == (500 if when == "before" else None)
+    assert not way.exchange.written or b'"internal_error"' in way.exchange.answer
 
 
 async def test_a_stream_that_asks_for_no_usage_is_sent_as_ever() -> None:
