@@ -15,6 +15,7 @@ _FIELD_BYTES_MAX: Final = 64 * 1024
 _FIELDS_MAX: Final = 256
 _INTERIM_BELOW: Final = 200
 _SWITCHING: Final = 101
+_BREAKS: Final = b"\r\n"
 
 
 class NotHttp(Exception):
@@ -42,7 +43,7 @@ class ReplyReader:
         """0 until the head is complete."""
         self.headers: Headers = ()
         self.has_begun = False
-        """Whether any byte of the answer has come."""
+        """Whether anything of the answer has come."""
         self.is_complete = True
         """Whether the answer has come to its end; also before the first one."""
         self.is_reusable = True
@@ -60,9 +61,10 @@ class ReplyReader:
         if (
             self.is_complete
         ):  # line breaks behind an answer are nothing to the parser, so neither in a read of their own
-            self.is_reusable = self.is_reusable and not data.strip(b"\r\n")
+            self.is_reusable = self.is_reusable and not data.strip(_BREAKS)
             return
-        self.has_begun = True
+        if not self.has_begun:  # line breaks behind the answer before begin none, and a request may be sent again
+            self.has_begun = data[0] not in _BREAKS or bool(data.strip(_BREAKS))
         status, pieces = self.status, len(self.pieces)
         try:
             self._parser.feed_data(data)

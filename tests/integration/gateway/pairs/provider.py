@@ -92,10 +92,11 @@ class Providers:
         faults = _faults(shape, path, body)
         self.requests.append(Request(Api(name), f"/{path}", body, faults))
         answer = self._refusal(shape, faults) if faults else self._answer(Api(name), shape, path, body, is_streaming)
-        for at in range(0, len(answer), self.bytes_at_once):
-            writer.write(answer[at : at + self.bytes_at_once])
+        at_once = self.bytes_at_once  # which the next test sets anew, once the client has what it wants
+        for at in range(0, len(answer), at_once):
+            writer.write(answer[at : at + at_once])
             await writer.drain()
-            if self.bytes_at_once < len(answer):
+            if at_once < len(answer):
                 await asyncio.sleep(0)
 
     def _refusal(self, shape: Api, faults: list[str]) -> bytes:

@@ -95,6 +95,15 @@ def test_line_breaks_behind_an_answer_are_nothing_however_they_come(pieces: list
     assert (reply.pieces, reply.is_complete, reply.is_reusable) == ([b"ok"], True, True)
 
 
+def test_line_breaks_that_come_after_the_next_request_begin_no_answer() -> None:
+    reply = fed(OK)
+    reply.expect(to_head=False)
+    reply.feed(b"\r\n")
+    assert not reply.has_begun
+    reply.feed(b"\r\nHTTP/1.1 200")
+    assert reply.has_begun
+
+
 def test_bytes_that_nobody_asked_for_spoil_the_connection() -> None:
     reply = fed(OK)
     reply.feed(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
