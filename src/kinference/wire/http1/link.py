@@ -20,6 +20,8 @@ class Link(asyncio.Protocol):
 
     _transport: asyncio.Transport
     """Told before anything else happens."""
+    _gone: "Callable[[Link], object] | None" = None
+    """Who keeps it, or has kept it."""
 
     def __init__(self, origin: str, deadlines: Deadlines) -> None:
         self.origin = origin
@@ -66,6 +68,8 @@ class Link(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closed = True
         self._deadlines.forget(self)
+        if self._gone is not None:
+            self._gone(self)
         was_whole = self.reply.is_complete
         if not self.reply.end() or (exc is not None and not was_whole):  # a reset ends nothing cleanly
             self._fail(self._cut())
@@ -149,13 +153,16 @@ class Link(asyncio.Protocol):
         if self._failure is not None and not self.reply.pieces:
             raise self._failure
 
-    def keep(self, idle: Seconds) -> bool:
-        """Keep it for the next request. False when that cannot be: it is closed then."""
+    def keep(self, idle: Seconds, gone: "Callable[[Link], object] | None" = None) -> bool:
+        """Keep it for the next request; `gone` is told once its connection has ended. False when that cannot be: it is
+        closed then.
+        """
         reply = self.reply
         sent_all = not self._is_closed and self._transport.get_write_buffer_size() == 0
         if self._is_holding or not (reply.is_complete and sent_all and self.is_open):
             self.close()
             return False
+        self._gone = gone
         self._deadlines.give(self, idle)
         return True
 

@@ -1,5 +1,6 @@
 """Connections kept between requests, by origin."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from kinference.ids import Seconds
@@ -13,16 +14,22 @@ class Pool:
     """What is idle. The one used last is reused first, so that those too many grow old and go."""
 
     def __init__(self) -> None:
-        self._idle: dict[str, list[Link]] = {}
+        self._idle: dict[str, dict[Link, None]] = {}
+        """In the order of their coming; of no origin where none is idle."""
 
     def __len__(self) -> int:
         return sum(map(len, self._idle.values()))
+
+    @property
+    def origins(self) -> Iterable[str]:
+        """Those of which one is idle."""
+        return self._idle
 
     def take(self, origin: str) -> Link | None:
         """An open connection; None when there is none."""
         idle = self._idle.get(origin)
         while idle:
-            link = idle.pop()
+            link, _ = idle.popitem()
             if link.is_open:
                 return link
         self._idle.pop(origin, None)
@@ -30,8 +37,8 @@ class Pool:
 
     def give(self, link: Link) -> None:
         """Take a connection back, if it can be used again."""
-        if link.keep(IDLE_MAX):
-            self._idle.setdefault(link.origin, []).append(link)
+        if link.keep(IDLE_MAX, self._forget):
+            self._idle.setdefault(link.origin, {})[link] = None
 
     def close(self) -> None:
         """Close what is idle."""
@@ -39,3 +46,10 @@ class Pool:
             for link in links:
                 link.close()
         self._idle.clear()
+
+    def _forget(self, link: Link) -> None:
+        """It has closed: of engines that come and go none is to leave anything here."""
+        idle = self._idle.get(link.origin, {})
+        idle.pop(link, None)
+        if not idle:
+            self._idle.pop(link.origin, None)

@@ -13,6 +13,8 @@ from kinference.ports import Headers
 _FIELD_BYTES_MAX: Final = 64 * 1024
 """Longest head; also longest trailers and longest chunk extension."""
 _FIELDS_MAX: Final = 256
+_AROUND: Final = len(b": \r\n")
+"""Bytes of a field beside its name and value."""
 _INTERIM_BELOW: Final = 200
 _SWITCHING: Final = 101
 _BREAKS: Final = b"\r\n"
@@ -36,7 +38,7 @@ class ReplyReader:
         """For the parser, dozens of times a read: no function of ours comes in between."""
         self._parser = httptools.HttpResponseParser(self)
         self._fields: list[tuple[bytes, bytes]] = []
-        self._quiet_bytes = 0
+        self._quiet_bytes = self._fed_bytes = 0
         self._is_to_head = False
         self._ends_with_connection = False
         self.status = 0
@@ -65,7 +67,7 @@ class ReplyReader:
             return
         if not self.has_begun:  # line breaks behind the answer before begin none, and a request may be sent again
             self.has_begun = data[0] not in _BREAKS or bool(data.strip(_BREAKS))
-        status, pieces = self.status, len(self.pieces)
+        status, pieces, self._fed_bytes = self.status, len(self.pieces), len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -113,11 +115,18 @@ class ReplyReader:
             raise NotHttp
         if status < _INTERIM_BELOW:
             return
+        if self._quiet_bytes + self._fed_bytes > _FIELD_BYTES_MAX:
+            self._check_size()  # the head may be too large: it came in these bytes
         self._check_framing()
         self.status, self.headers = status, self._fields
         if self._is_to_head:
             self.is_complete = True
             raise _Unasked  # what follows: a body that comes all the same would be taken for the next answer
+
+    def _check_size(self) -> None:
+        """However it was cut: in one read a longer one would pass."""
+        if sum(len(name) + len(value) + _AROUND for name, value in self._fields) > _FIELD_BYTES_MAX:
+            raise NotHttp
 
     def _check_framing(self) -> None:
         """Read how the body ends; a coding that we cannot undo, or undo differently than others would, is refused."""

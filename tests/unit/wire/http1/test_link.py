@@ -234,3 +234,12 @@ async def test_who_forgets_it_is_not_called_back() -> None:
     link.data_received(HEAD + b"abcd")
     link.connection_lost(None)
     assert told == []
+
+
+async def test_who_keeps_a_link_is_told_of_its_end() -> None:
+    link, _ = linked()
+    link.data_received(HEAD + b"abcd")
+    gone: list[Link] = []
+    assert link.keep(4, gone.append)
+    link.connection_lost(None)
+    assert gone == [link]

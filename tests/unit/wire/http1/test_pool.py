@@ -1,14 +1,17 @@
 """Which connection is used again, and which is not."""
 
+from collections.abc import Callable
+
 from kinference.wire.http1.pool import IDLE_MAX, Pool
 
 
 class FakeLink:
     def __init__(self, origin: str = "http://a:1", *, is_open: bool = True) -> None:
         self.origin, self.is_open, self.idle = origin, is_open, 0.0
+        self.gone: Callable[[FakeLink], object] = print
 
-    def keep(self, idle: float) -> bool:
-        self.idle = idle
+    def keep(self, idle: float, gone: "Callable[[FakeLink], object]") -> bool:
+        self.idle, self.gone = idle, gone
         return self.is_open
 
     def close(self) -> None:
@@ -51,3 +54,14 @@ def test_closing_closes_what_is_idle() -> None:
     link = FakeLink()
     pool_of(link).close()
     assert not link.is_open
+
+
+def test_what_has_ended_is_forgotten_also_of_origins_that_nobody_asks_again() -> None:
+    links = [FakeLink(f"http://{number // 2}:1") for number in range(20)]
+    pool = pool_of(*links)
+    for link in links[1:]:
+        link.gone(link)
+    assert (len(pool), list(pool.origins)) == (1, ["http://0:1"])
+    assert taken(pool, 2, "http://0:1") == [links[0], None]
+    links[0].gone(links[0])
+    assert list(pool.origins) == []

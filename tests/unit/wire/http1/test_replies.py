@@ -141,3 +141,11 @@ def test_a_head_or_an_extension_without_end_is_refused(start: bytes) -> None:
 
     with pytest.raises(NotHttp):
         flood()
+
+
+@pytest.mark.parametrize("size", [1_000, 16_000, 70_000, 10**6])
+def test_a_head_beyond_the_limit_is_refused_however_it_is_cut(size: int) -> None:
+    allowed, beyond = (b"HTTP/1.1 204 OK\r\n" + b"x: %b\r\n" % (b"a" * 995) * times + b"\r\n" for times in (64, 70))
+    assert fed(*(allowed[at : at + size] for at in range(0, len(allowed), size))).is_complete
+    with pytest.raises(NotHttp):
+        fed(*(beyond[at : at + size] for at in range(0, len(beyond), size)))
