@@ -2,12 +2,14 @@
 
 import argparse
 import getpass
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from kinference.cli.admin_api import Json, Refused, add_common, admin_api, named, shown_json
 from kinference.cli.arguments import Verbs
 from kinference.config.env import process_environment
+from kinference.control.provider_types import TYPES, type_named
 
 PATH = "/api/v1/providers"
 FILE_BYTES_MAX = 8192
@@ -72,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
     elif verb == "create":
         body = {"name": args.name, "type": args.type, **_entries(args)}
         _show(args.output, api.ask("POST", PATH, body), lambda made: [f"Created provider {made['name']}"])
+        _warn_of(args.type)
     elif verb == "update":
         changed = api.ask("PATCH", named("providers", args.name), _entries(args))
         _show(args.output, changed, lambda made: [f"Updated provider {made['name']}"])
@@ -80,6 +83,13 @@ def run(args: argparse.Namespace) -> int:
         told = "Deleted provider" if deleted["deleted"] else "There is no provider"
         _show(args.output, deleted, lambda _answer: [f"{told} {args.name}"])
     return 0
+
+
+def _warn_of(kind: str) -> None:
+    """A record may be of any type: sandboxes know others than those that serve models."""
+    if type_named(kind) is None:
+        known = ", ".join(each.name for each in TYPES)
+        print(f"note: no route and no backend can use type '{kind}'; those that serve models: {known}", file=sys.stderr)
 
 
 def _show(output: str, answer: Json, lines: Callable[[Json], Iterable[str]]) -> None:

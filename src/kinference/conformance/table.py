@@ -1,6 +1,6 @@
 """Results for people: a table of clauses, and below it what failed and what was skipped."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -11,6 +11,9 @@ from kinference.conformance.case import Case
 from kinference.conformance.clauses import CLAUSES, Clause
 from kinference.conformance.reporting import count
 from kinference.conformance.runner import Result, Verdict
+
+SHARED_BY_LEAST = 3
+"""Failures that have to say the same before it counts as the one cause of them."""
 
 STYLES = {Verdict.PASSED: "green", Verdict.FAILED: "bold red", Verdict.SKIPPED: "yellow"}
 
@@ -32,8 +35,27 @@ def print_results(console: Console, results: Sequence[Result]) -> None:
         )
     for lacking, names in _skipped(results):
         console.print(f"[yellow]skipped[/], {escape(lacking)}: {', '.join(names)}")
+    if cause := shared_cause([result.detail for result in failed]):
+        console.print(f"[bold red]one cause of most that failed[/]: {escape(cause)}")
     totals = ", ".join(f"{count(results, verdict)} {verdict.value}" for verdict in Verdict)
     console.print(f"{len(results)} cases: {totals}")
+
+
+def shared_cause(details: Sequence[str]) -> str:
+    """What more than half of the failures come to, in the longest words that they share; "" where they share none. Who
+    names a model that is not served, or no token, has not thirty failures but one.
+    """
+    counted = Counter(ending for detail in details for ending in _endings(detail))
+    shared = [ending for ending, times in counted.items() if times >= SHARED_BY_LEAST and 2 * times > len(details)]
+    return max(shared, key=len, default="")
+
+
+def _endings(detail: str) -> Iterator[str]:
+    """It, and what is left of it behind each colon: what a server says comes behind what was expected of it."""
+    rest, colon = detail, ": "
+    while colon:
+        yield rest
+        _, colon, rest = rest.partition(": ")
 
 
 def clause_verdict(results: Sequence[Result], clause: Clause) -> Verdict | None:

@@ -125,6 +125,11 @@ class Flight(EntityLeaf):
         elif is_failure(status):
             self.destination.circuit.failed(f"status {status}", now)
 
+    def explain(self, detail: str) -> None:
+        """A caller's words for how it ended."""
+        if self.status is not None and is_failure(self.status):
+            self.destination.circuit.told = detail
+
     def _learn_time(self, ttft_ms: Milliseconds) -> None:
         rates, computed = self.rates, self.computed_tokens
         typical = rates.typical

@@ -28,6 +28,8 @@ class Circuit:
     failure_ratio: float = 0.0
     """Smoothed, so that failing every other request shows as well."""
     reason: str = ""
+    told: str = ""
+    """What a caller says of the last failure. Its words: for who runs the fleet, and for no other caller."""
     closed: bool = True
     unusable: bool = False
     """A caller could not use it at all (no route or no credential): not even when all are ejected."""
@@ -52,13 +54,14 @@ class Circuit:
 
     def succeeded(self) -> None:
         """An answer came: all is well."""
-        self.failures, self.reason, self.closed, self.unusable = 0, "", True, False
+        self.failures, self.reason, self.told, self.closed, self.unusable = 0, "", "", True, False
         self.failure_ratio *= 1.0 - FAILURE_SMOOTHING
         self._backoff_s, self._on_trial = 0.0, False
 
     def failed(self, reason: str, now: Seconds) -> None:
         """It refused, broke or vanished."""
         self.failures += 1
+        self.told = ""
         self.failure_ratio += FAILURE_SMOOTHING * (1.0 - self.failure_ratio)
         if self._on_trial or (self.closed and self.failures >= FAILURES_TO_OPEN):
             self._open(reason, now, (BACKOFF_S, BACKOFF_MAX_S))

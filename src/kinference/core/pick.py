@@ -267,16 +267,18 @@ class Router:
             if flight.learn_hit(cached) and flight.insertion is not None:
                 self._index.correct(flight.insertion, flight.prompt_blocks(cached))
 
-    def abort(self, reservation: ReservationId, reason: AbortReason, now: Seconds) -> None:
+    def abort(self, reservation: ReservationId, reason: AbortReason, now: Seconds, detail: str = "") -> None:
         """The request died after the decision: give the load back, and take back the optimistic prefix insertion
-        where the endpoint never saw the prompt.
+        where the endpoint never saw the prompt. `detail` is the caller's words for it.
         """
-        self._end(reservation, reason, now, is_told=True)
+        flight = self._end(reservation, reason, now, is_told=True)
+        if flight is not None:
+            flight.explain(detail)
 
-    def _end(self, reservation: ReservationId, reason: AbortReason, now: Seconds, *, is_told: bool) -> None:
+    def _end(self, reservation: ReservationId, reason: AbortReason, now: Seconds, *, is_told: bool) -> Flight | None:
         flight = self._landed(reservation)
         if flight is None:
-            return
+            return None
         self._ledger.release(reservation, now, is_told=is_told)
         flight.settle_unreported(reason)
         if reason in NEVER_SEEN:
@@ -286,6 +288,7 @@ class Router:
                 flight.destination.circuit.reject(UNUSABLE[reason], now)
             else:
                 flight.destination.circuit.failed(UNUSABLE[reason], now)
+        return flight
 
     def expire(self, reservation: ReservationId, dispatched: bool, now: Seconds) -> None:
         """The ticket's time is over with nothing heard: give the load back; if never dispatched, as NOT_DISPATCHED."""

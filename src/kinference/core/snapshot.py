@@ -86,7 +86,7 @@ def _snapshot(one: Destination, index: PrefixIndex, engine_blocks: EngineBlocks,
             for model, rates in sorted(one.rates.items())
         ),
         circuit=one.circuit.state(now),
-        circuit_reason=one.circuit.reason,
+        circuit_reason=": ".join(filter(None, (one.circuit.reason, one.circuit.told))),
         prefix_signal=endpoint.prefix_signal.value if endpoint is not None else "",
         engine_blocks=engine_blocks.tracked(endpoint.slot) if endpoint is not None else 0,
         prefix_blocks=index.held(endpoint.slot) if endpoint is not None else 0,

@@ -306,13 +306,13 @@ class Attempts:
             return self._failure("no_connection_left", told, is_final=True)
         if isinstance(error, UpstreamTimeout):
             ticket.began(waited, _SLOW_STATUS)
-            ticket.abort(AbortReason.UNSPECIFIED, "the destination stayed silent")
+            ticket.abort(AbortReason.UNSPECIFIED, str(error))
             told = Refusal(errors.UPSTREAM_SLOW, "the destination did not answer in time")
             return self._failure("timeout", told, is_final=True)
         ticket.began(waited, _UNREACHABLE_STATUS)
         was_reached = isinstance(error, UpstreamCut)
         reason = AbortReason.UNSPECIFIED if was_reached else AbortReason.NOT_DISPATCHED
-        ticket.abort(reason, "the destination gave no answer")
+        ticket.abort(reason, str(error))
         what = "gave no answer that can be used" if was_reached else "could not be reached"
         return self._failure("unreachable", Refusal(errors.UPSTREAM_BROKEN, f"the destination {what}"))
 

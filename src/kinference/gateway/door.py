@@ -27,6 +27,7 @@ _STRANGE_PAGE: Final = (
     "web pages from elsewhere, and whoever asks under another name than this machine's own, need a key (gateway.keys), "
     "or that name in listen.names"
 )
+_NO_KEY: Final = "no valid API key was given; send it as authorization: Bearer KEY, x-api-key or x-goog-api-key"
 _APIS: Final = {api: api.value for api in Api}
 _LOSSES: Final = {loss.value: loss for loss in Loss}
 _NO_LOSS: Final = f"x-kinference-loss: no such value; write {', '.join(_LOSSES)}"
@@ -81,7 +82,7 @@ class Door:
             return Turned(Refusal(errors.METHOD_NOT_ALLOWED, told_instead), ((b"allow", route.allow),))
         caller = self._keyring.identify(exchange.headers)
         if caller is None:
-            return Turned(Refusal(errors.UNAUTHENTICATED, "no valid API key was given"))
+            return Turned(Refusal(errors.UNAUTHENTICATED, _NO_KEY))
         names = self._options.own_names
         if caller is ANYONE and names is not None and is_of_a_strange_page(exchange.method, exchange.headers, names):
             return Turned(Refusal(errors.FORBIDDEN, _STRANGE_PAGE))

@@ -60,7 +60,7 @@ class Reports:
         return True
 
     def abort(self, response_id: ResponseId, reason: AbortReason, detail: str = "") -> bool:
-        """The request died. True the first time for a live id. `detail` is for the log."""
+        """The request died. True the first time for a live id. `detail` is for who runs the fleet."""
         ticket = self._tickets.find(response_id)
         if ticket is None:
             return False
@@ -68,7 +68,7 @@ class Reports:
         ticket.flow.abort_detail = detail
         self._close(ticket, f"abort {reason.name.lower()}")
         self._tickets.cut_pull(ticket, UnknownId("the request was aborted while its body was pulled"), now)
-        self._router.abort(ticket.flow.decision.reservation, reason, now)
+        self._router.abort(ticket.flow.decision.reservation, reason, now, detail)
         self._metrics.count(ABORTS, reason.name.lower())
         if reason in UNUSABLE:
             name = ticket.flow.destination

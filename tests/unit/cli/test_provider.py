@@ -9,6 +9,7 @@ import pytest
 
 from kinference.cli import provider
 from kinference.cli.admin_api import Refused
+from kinference.control.provider_types import TYPES
 from tests.unit.cli.serving import admin_port
 
 Run = Callable[..., str]
@@ -104,3 +105,14 @@ def test_no_flag_takes_a_credential_itself() -> None:
     provider.add(parser.add_subparsers())
     with pytest.raises(SystemExit):
         parser.parse_args(["provider", "create", "p", "--type", "openai", "--credential", "KEY=sk-secret"])
+
+
+def test_a_type_that_serves_no_model_is_told_of(admin: str, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    parser = argparse.ArgumentParser()
+    provider.add(parser.add_subparsers())
+    for kind in ("nope", "openai"):
+        made = parser.parse_args(["provider", "create", f"{name}-{kind}", "--type", kind, "--admin", admin])
+        assert provider.run(made) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        f"note: no route and no backend can use type 'nope'; those that serve models: {', '.join(each.name for each in TYPES)}"
+    ]

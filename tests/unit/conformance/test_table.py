@@ -6,7 +6,7 @@ from kinference.conformance.case import Case, Probe
 from kinference.conformance.cases import CASES
 from kinference.conformance.clauses import CLAUSES
 from kinference.conformance.runner import Result, Verdict
-from kinference.conformance.table import clause_verdict, print_cases, print_results
+from kinference.conformance.table import clause_verdict, print_cases, print_results, shared_cause
 
 
 async def nothing(_probe: Probe) -> None: ...
@@ -50,3 +50,13 @@ def test_the_list_names_each_case_and_what_it_needs() -> None:
     lines = console.file.getvalue().splitlines()
     assert len(lines) == len(CASES)
     assert any(line.endswith("an-idle-push-exceeds-its-deadline  needs --push-idle under 10s") for line in lines)
+
+
+def test_what_most_failures_come_to_is_said_once() -> None:
+    why = "no worker for model 'x': 3 without the model"
+    details = ["no destination", "later", f"no destination for model 'x': {why}", f"no answer: {why}", why]
+    assert shared_cause(details) == why
+    assert shared_cause(details[1:3]) == shared_cause([]) == ""
+    text = printed([result(Verdict.FAILED, detail) for detail in details])
+    assert f"one cause of most that failed: {why}" in text
+    assert "one cause" not in printed([result(Verdict.FAILED, detail) for detail in details[:3]])

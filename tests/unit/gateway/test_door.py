@@ -61,7 +61,9 @@ def test_who_is_turned_away_is_told_why() -> None:
     wrong = turned(FakeExchange(CHAT, method="GET"))
     assert (wrong.refusal.fault, wrong.fields) == (errors.METHOD_NOT_ALLOWED, ((b"allow", b"POST"),))
     closed = GatewayOptions(keys=KEYS, allow_unauthenticated=False)
-    assert turned(FakeExchange(CHAT), closed).refusal.fault is errors.UNAUTHENTICATED
+    keyless = turned(FakeExchange(CHAT), closed).refusal
+    assert keyless.fault is errors.UNAUTHENTICATED
+    assert all(field in keyless.message for field in ("authorization: Bearer", "x-api-key", "x-goog-api-key"))
 
 
 def test_a_page_from_elsewhere_needs_a_key() -> None:

@@ -24,6 +24,25 @@ def test_a_destination_that_breaks_its_answers_off_is_left_alone(desk: Desk, rou
     assert reasons == {"broke its answer off"}
 
 
+def test_what_a_caller_says_of_a_failure_is_for_who_runs_the_fleet(desk: Desk, router: Router) -> None:
+    for _ in range(10):
+        result = pick(desk)
+        if result.destination is not None:
+            desk.reports.first_token(FirstTokenReport(result.response_id, 12, 502))
+            desk.reports.abort(result.response_id, AbortReason.NOT_DISPATCHED, "its certificate does not verify")
+    reasons = {row.circuit_reason for row in router.snapshot(0.0) if row.circuit == "open"}
+    assert reasons == {"status 502: its certificate does not verify"}
+    assert "certificate" not in pick(desk).reason
+
+
+def test_what_a_caller_says_of_a_request_that_went_well_explains_nothing(desk: Desk, router: Router) -> None:
+    for _ in range(10):
+        result = pick(desk)
+        desk.reports.first_token(FirstTokenReport(result.response_id, 12, 200))
+        desk.reports.abort(result.response_id, AbortReason.UNSPECIFIED, "the client left")
+    assert {row.circuit_reason for row in router.snapshot(0.0)} == {""}
+
+
 def test_a_repeated_first_token_is_acknowledged_and_changes_nothing(desk: Desk) -> None:
     result = pick(desk)
     assert desk.reports.first_token(FirstTokenReport(result.response_id, 12, 200))
