@@ -41,6 +41,7 @@ from kinference.wire.http2.frames import ErrorCode
 from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.session import Http2Session, SessionLimits
 from kinference.wire.rpc import RpcError, RpcReply, Status
+from kinference.wire.turn import Turn
 
 logger: Final = logging.getLogger(__name__)
 
@@ -86,6 +87,7 @@ class Host:
         self.sessions: Connections[GrpcSession] = Connections(
             limits.connections_max, limits.connections_per_peer_max, limits.tally
         )
+        self.turn = Turn()
         self.is_draining = False
         self.is_closed = False
         self.idle = asyncio.Event()
@@ -111,7 +113,7 @@ class GrpcSession(Http2Session[CallHead]):
     def __init__(self, host: Host) -> None:
         limits = host.limits
         patience = SessionLimits(limits.handshake_timeout, limits.keepalive, limits.connection)
-        super().__init__(read_head, patience, read_on)
+        super().__init__(read_head, patience, host.turn, read_on)
         self._host = host
         self._message_bytes_max = limits.message_bytes_max
         self._calls: dict[int, GrpcCall] = {}

@@ -15,6 +15,7 @@ from kinference.wire.http1 import answers
 from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.own_exchange import wake
 from kinference.wire.server_options import HttpServerOptions
+from kinference.wire.turn import Turn
 from kinference.wire.work import Handling, OwnWork, Visit, finish
 
 _log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Site:
     connections: Connections[Guest] = field(init=False)
     handlers: set[Handling] = field(default_factory=set)
     """Those of requests that are under way."""
+    turn: Turn = field(default_factory=Turn)
     date: answers.DateLine = field(default_factory=answers.DateLine)
     is_draining: bool = False
     is_closed: bool = False

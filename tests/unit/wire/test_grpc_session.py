@@ -33,6 +33,9 @@ class ListTransport(asyncio.Transport):
         self.written += bytes(data)
         self.written_one()
 
+    def is_closing(self) -> bool:
+        return self.closed or self.aborted
+
     def close(self) -> None:
         self.closed = True
 
@@ -61,6 +64,8 @@ class Session:
         return self.talk.request(stream_id, *GRPC, *more, end=end)
 
     def sent(self) -> list[Frame]:
+        """Since the last look, this turn of the event loop included."""
+        self.host.turn.flush()
         written, self.transport.written = self.transport.written, b""
         return split(written)
 
@@ -439,6 +444,7 @@ def replying_session(answered: list[bytes | None]) -> Session:
     session = Session(echo, inline=True, limits=GrpcLimits())
     method = session.host.methods["/s/m"]
     session.session._host = Host({"/s/m": replace(method, reply=reply)}, GrpcLimits())
+    session.session._host.turn = session.host.turn
     session.host = session.session._host
     return session
 

@@ -239,22 +239,27 @@ class Connection(asyncio.Protocol):
     def send_head(self, head: bytes) -> None:
         """Write with what follows in this round of the event loop, if something does."""
         self._head = head
-        self._site.loop.call_soon(self.flush)
+        self._site.turn.at_end(self.flush)
 
     def send(self, piece: bytes) -> None:
-        """Write at once."""
+        """Write in this turn of the event loop."""
         if self._head and len(piece) <= _JOINED_MAX:
             piece, self._head = self._head + piece, b""
         elif self._head:
             self.flush()
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(piece)
+        if self._transport is not None:
+            self._site.turn.write(self._transport, piece)
 
     def flush(self) -> None:
-        """Write the head that waits, if one does."""
+        """Let the head go that waits for what follows it, if one does."""
         if head := self._head:
             self._head = b""
             self.send(head)
+
+    def _write_all(self) -> None:
+        """Nothing is left to be written before the transport ends."""
+        self.flush()
+        self._site.turn.flush()
 
     def drained(self) -> asyncio.Future[None]:
         """Wait until the client has taken most of what was written, or is gone."""
@@ -310,7 +315,7 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or self.is_lost:
             return
-        self.flush()
+        self._write_all()
         connection = transport.get_extra_info("socket")
         if connection is not None:
             connection.setsockopt(SOL_SOCKET, SO_LINGER, _RESET_ON_CLOSE)
@@ -330,7 +335,7 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Close when what was written has left, whatever is under way."""
         if self._transport is not None:
-            self.flush()
+            self._write_all()
             self._transport.close()
 
     def abort(self) -> None:
@@ -348,7 +353,7 @@ class Connection(asyncio.Protocol):
             self.close()
             return
         self.go_on_reading()
-        self.flush()
+        self._write_all()
         transport.write_eof()
         self._site.deadlines.give(self, _LINGER)
 

@@ -30,11 +30,11 @@ class Line(Protocol):
     @property
     def account(self) -> Untaken: ...
     def send_head(self, head: bytes) -> None:
-        """Write, at the end of the event loop's round at the latest: with what follows, if something does."""
+        """Write in this turn of the event loop: with what follows, if something does."""
         ...
 
     def send(self, piece: bytes) -> None:
-        """Write at once."""
+        """Write in this turn of the event loop."""
         ...
 
     def drained(self) -> Awaitable[None]:

@@ -10,6 +10,7 @@ from kinference.ids import Seconds
 from kinference.wire.http1.deadlines import NEVER, Deadlines
 from kinference.wire.http1.replies import NotHttp, ReplyReader
 from kinference.wire.own_exchange import wake
+from kinference.wire.turn import SMALL, Turn
 
 _UNREAD_MAX: Final = 256 * 1024
 """Bytes of an answer that may wait for whoever reads it before the destination is made to wait."""
@@ -23,8 +24,11 @@ class Link(asyncio.Protocol):
     _gone: "Callable[[Link], object] | None" = None
     """Who keeps it, or has kept it."""
 
-    def __init__(self, origin: str, deadlines: Deadlines) -> None:
+    def __init__(self, origin: str, deadlines: Deadlines, turn: Turn) -> None:
         self.origin = origin
+        self._turn = turn
+        self._asked_in = -1
+        """The turn of the event loop in which the request was sent."""
         self.reply = ReplyReader()
         self.deadline = NEVER
         self._deadlines = deadlines
@@ -45,6 +49,8 @@ class Link(asyncio.Protocol):
         self._deadlines.watch(self)
 
     def data_received(self, data: bytes) -> None:
+        if self._asked_in == self._turn.number:
+            self._turn.flush()  # it answers before it can have been asked
         try:
             self.reply.feed(data)
         except NotHttp:
@@ -102,7 +108,12 @@ class Link(asyncio.Protocol):
     def ask(self, pieces: Sequence[bytes], *, to_head: bool) -> None:
         """Send a request."""
         self.reply.expect(to_head=to_head)
-        self._transport.writelines(pieces)
+        turn = self._turn
+        self._asked_in = turn.number
+        if sum(map(len, pieces)) <= SMALL:
+            turn.write(self._transport, b"".join(pieces))
+        else:
+            self._transport.writelines(pieces)
 
     def take(self) -> bytes:
         """What has come of the body since the last time, b"" for nothing."""

@@ -5,6 +5,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from kinference.wire.names import Names
 from kinference.wire.over import OVER
 from kinference.wire.patience import Patience
 from kinference.wire.trust import Trust, why
+from kinference.wire.turn import Turn
 
 
 class Http1Upstream(Upstream):
@@ -29,7 +31,7 @@ class Http1Upstream(Upstream):
     def __init__(self, trust: Trust | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._names = Names(self._loop)
-        self._deadlines = Deadlines(self._loop)
+        self._deadlines, self._turn = Deadlines(self._loop), Turn()
         self._pool = Pool()
         self._trust = trust or Trust()
         self._in_use: set[Link] = set()
@@ -115,7 +117,7 @@ class Http1Upstream(Upstream):
     async def _open(self, origin: str, patience: Seconds) -> Link:
         url = urlsplit(origin)
         if url.scheme == "unix":
-            _, link = await self._loop.create_unix_connection(lambda: Link(origin, self._deadlines), url.path)
+            _, link = await self._loop.create_unix_connection(partial(self._link, origin), url.path)
             return link
         if url.scheme not in DEFAULT_PORTS or not url.hostname:
             raise ValueError(origin)
@@ -127,10 +129,13 @@ class Http1Upstream(Upstream):
                     return await self._open_at(site, address)
         return await self._open_at(site, addresses[-1])
 
+    def _link(self, origin: str) -> Link:
+        return Link(origin, self._deadlines, self._turn)
+
     async def _open_at(self, site: "_Site", address: str) -> Link:
         tls = self._trust.context if site.is_tls else None
         _, link = await self._loop.create_connection(
-            lambda: Link(site.origin, self._deadlines),
+            partial(self._link, site.origin),
             address,
             site.port,
             ssl=tls,

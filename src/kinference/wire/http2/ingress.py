@@ -36,7 +36,8 @@ class Http2Ingress(Http2Session[HttpHead]):
     """One connection, from its preface to its close."""
 
     def __init__(self, site: Site) -> None:
-        super().__init__(partial(read_head, fields_max=site.options.fields_max), session_limits(site.options))
+        fields_max = site.options.fields_max
+        super().__init__(partial(read_head, fields_max=fields_max), session_limits(site.options), site.turn)
         self._site = site
         self._open: dict[int, _Open] = {}
         self._idle_since: Seconds = self._now()

@@ -18,6 +18,7 @@ from kinference.wire.http2.frames import ErrorCode
 from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.requests import Request
 from kinference.wire.tls import peer_names
+from kinference.wire.turn import Turn
 
 Head = TypeVar("Head")
 
@@ -41,9 +42,10 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         self,
         read_head: Callable[[Request], Head],
         limits: SessionLimits,
+        turn: Turn,
         read_on: Callable[[Head, Fields], Head | None] | None = None,
     ) -> None:
-        self._limits = limits
+        self._limits, self._turn = limits, turn
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
         self._connection: Http2Connection[Head] = Http2Connection(read_head, limits.http2, self._now(), read_on)
@@ -158,7 +160,7 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
             return
         output = connection.take_output()
         if output:
-            transport.write(output)
+            self._turn.write(transport, output)
         if connection.has_turns:
             self._loop.call_soon(self._go_on)
 
@@ -169,6 +171,7 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         transport = self._transport
         if transport is None or self._is_paused or self._is_closing or not self._connection.is_full:
             return False
+        self._turn.flush()
         transport.write(self._connection.take_output())
         return not self._is_paused
 
@@ -214,5 +217,6 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
             return
         self._is_closing = True
         self._connection.close()
+        self._turn.flush()
         self._transport.write(self._connection.take_output())  # full or not: there will be no other time
         self._transport.close()

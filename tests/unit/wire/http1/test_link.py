@@ -7,6 +7,7 @@ import pytest
 from kinference.errors import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.wire.http1.deadlines import NEVER, Deadlines
 from kinference.wire.http1.link import Link
+from kinference.wire.turn import Turn
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
 
@@ -18,6 +19,9 @@ class FakeTransport:
         self.is_reading = True
         self.is_aborted = False
         self.aborted = asyncio.Event()
+
+    def write(self, piece: bytes) -> None:
+        self.written += piece
 
     def writelines(self, pieces: list[bytes]) -> None:
         self.written += b"".join(pieces)
@@ -40,7 +44,7 @@ class FakeTransport:
 
 
 def linked() -> tuple[Link, FakeTransport]:
-    link, transport = Link("http://a:1", Deadlines(asyncio.get_running_loop())), FakeTransport()
+    link, transport = Link("http://a:1", Deadlines(asyncio.get_running_loop()), Turn()), FakeTransport()
     link.connection_made(transport)  # type: ignore[arg-type] # all of a transport that is used
     link.ask([b"GET /", b" HTTP/1.1"], to_head=False)
     return link, transport

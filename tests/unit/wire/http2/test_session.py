@@ -8,6 +8,7 @@ from kinference.wire.http2.frames import FrameType
 from kinference.wire.http2.guard import Http2Limits
 from kinference.wire.http2.requests import Request
 from kinference.wire.http2.session import Http2Session, SessionLimits
+from kinference.wire.turn import Turn
 from kinference.wire.untaken import Untaken
 from tests.unit.wire.http2.peer import HELLO, Talk, data, same, split
 
@@ -17,12 +18,16 @@ class ListTransport(asyncio.Transport):
 
     def __init__(self) -> None:
         super().__init__()
+        self.turn = Turn()
         self.written = b""
         self.closed = asyncio.Event()
         self.aborted = asyncio.Event()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += bytes(data)
+
+    def is_closing(self) -> bool:
+        return self.closed.is_set() or self.aborted.is_set()
 
     def close(self) -> None:
         self.closed.set()
@@ -34,6 +39,8 @@ class ListTransport(asyncio.Transport):
         pass
 
     def kinds(self) -> list[int]:
+        """Since the last look, this turn of the event loop included."""
+        self.turn.flush()
         written, self.written = self.written, b""
         return [kind for kind, _, _, _ in split(written)]
 
@@ -41,8 +48,8 @@ class ListTransport(asyncio.Transport):
 class Counting(Http2Session[Request]):
     """Notes what it is told."""
 
-    def __init__(self, limits: SessionLimits, *, admits: bool = True) -> None:
-        super().__init__(same, limits)
+    def __init__(self, limits: SessionLimits, turn: Turn, *, admits: bool = True) -> None:
+        super().__init__(same, limits, turn)
         self.admits, self.requests, self.begun, self.ended = admits, 0, 0, 0
         self.is_awaited = False
         self._actions[RequestReceived] = self._on_request
@@ -68,7 +75,8 @@ class Counting(Http2Session[Request]):
 
 
 def connected(limits: SessionLimits | None = None, *, admits: bool = True) -> tuple[Counting, ListTransport]:
-    session, transport = Counting(limits or SessionLimits(), admits=admits), ListTransport()
+    transport = ListTransport()
+    session = Counting(limits or SessionLimits(), transport.turn, admits=admits)
     session.connection_made(transport)
     return session, transport
 

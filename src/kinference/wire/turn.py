@@ -1,0 +1,81 @@
+"""What is written within one turn of the event loop, over all connections of a server or a client.
+
+Writing to a socket whose reader sleeps wakes that reader, which costs more than all else of a small write, and each
+reader sleeps again before the next of a busy server's answers has been made. So the first piece of a turn is written at
+once, and what follows is written together when everything that came has been dealt with: it wakes the readers once. A
+server that has one thing to do at a time delays nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+HELD_MAX: Final = 32
+"""Pieces of a turn from which on they are written, so that the first of them does not wait for all of a crowd."""
+SMALL: Final = 16 * 1024
+"""A piece up to here is held: what a larger one costs is its bytes."""
+
+
+class Outlet(Protocol):
+    """A transport, as far as it is written to."""
+
+    def is_closing(self) -> bool: ...
+    def write(self, data: bytes) -> None: ...
+
+
+class Turn:
+    """Holds what is to be written until the end of the turn, at the most. The pieces of a connection keep their order
+    as long as all of them go through here, and `flush` comes before a transport is closed.
+    """
+
+    def __init__(self) -> None:
+        self._is_under_way = False
+        self._has_written = False
+        self._held: list[tuple[Outlet, bytes]] = []
+        self._last: list[Callable[[], None]] = []
+        self.number = 0
+        """Of the turn. A piece of an earlier one has been written."""
+
+    def write(self, outlet: Outlet, piece: bytes) -> None:
+        """Write to a transport, now or at the end of the turn. To one that is closing by then nothing is written."""
+        if not self._is_under_way:
+            self._begin()
+        if not self._has_written:
+            self._has_written = True
+            if not outlet.is_closing():
+                outlet.write(piece)
+        elif len(piece) <= SMALL:
+            self._held.append((outlet, piece))
+            if len(self._held) >= HELD_MAX:
+                self.flush()
+        else:
+            self.flush()
+            if not outlet.is_closing():
+                outlet.write(piece)
+
+    def at_end(self, last: Callable[[], None]) -> None:
+        """Call when all that came in this turn has been dealt with."""
+        if not self._is_under_way:
+            self._begin()
+        self._last.append(last)
+
+    def flush(self) -> None:
+        """Write what is held."""
+        held = self._held
+        if held:
+            self._held = []
+            for outlet, piece in held:
+                if not outlet.is_closing():
+                    outlet.write(piece)
+
+    def _begin(self) -> None:
+        self._is_under_way = True
+        asyncio.get_running_loop().call_soon(self._end)
+
+    def _end(self) -> None:
+        last, self._last = self._last, []
+        for call in last:
+            call()
+        self.flush()
+        self._is_under_way = self._has_written = False
+        self.number += 1
