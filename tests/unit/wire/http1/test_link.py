@@ -50,6 +50,18 @@ def linked() -> tuple[Link, FakeTransport]:
     return link, transport
 
 
+async def test_an_answer_that_comes_before_its_request_was_written_lets_it_be_written_first() -> None:
+    turn = Turn()
+    turn.write(FakeTransport(), b"first of the turn")
+    link, transport = Link("http://a:1", Deadlines(asyncio.get_running_loop()), turn), FakeTransport()
+    link.connection_made(transport)  # type: ignore[arg-type] # all of a transport that is used
+    link.ask([b"GET / HTTP/1.1"], to_head=False)
+    assert transport.written == b""
+    link.data_received(HEAD + b"abcd")
+    assert transport.written == b"GET / HTTP/1.1"
+    assert link.keep(4)
+
+
 async def test_a_request_goes_out_and_its_answer_comes_in_and_the_link_is_kept() -> None:
     link, transport = linked()
     assert transport.written == b"GET / HTTP/1.1"
