@@ -86,6 +86,11 @@ class IndexAgainstModel(RuleBasedStateMachine):
                 assert found.get(slot, 0) == depth
 
     @invariant()
+    def the_oldest_generation_is_known_without_looking_at_each_block(self) -> None:
+        for holding in self.index._holdings.values():
+            assert holding.oldest() == holding.listed(0)
+
+    @invariant()
     def what_is_held_is_bounded(self) -> None:
         for slot, capacity in self.capacities.items():
             assert self.index.held(slot) <= capacity

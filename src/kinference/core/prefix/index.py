@@ -11,7 +11,7 @@ and keep those behind it, `match` overlooks the gap or stops there.
 
 from array import array
 from collections import deque
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, count, repeat
 from operator import or_
@@ -65,10 +65,56 @@ class _Holding:
     capacity: int = DEFAULT_CAPACITY
     blocks: dict[int, int] = field(default_factory=dict)
     generations: deque[_Generation] = field(default_factory=lambda: deque([_Generation(0)]))
+    is_told: bool = False
+    """Whether its engine tells of its cache: then nothing is known of the order in which blocks came or went."""
+    is_sifted: bool = False
+    """Whether the oldest generation lists each of its blocks once, and in vain only those that have `left`."""
+    left: set[int] = field(default_factory=set)
+    """Those that went from there to the youngest since it was sifted."""
 
     def forget(self) -> None:
         """None is left: what is still listed is listed in vain."""
         self.generations = deque([_Generation(0)])
+        self.is_sifted = False
+
+    def drop_oldest(self) -> None:
+        """The oldest generation is gone."""
+        self.generations.popleft()
+        self.is_sifted = False
+
+    def merge_oldest(self) -> None:
+        """Make the two oldest generations one. The oldest is long, and grows with each merger: to look at each block
+        of it again every time takes longer than all else that a long prompt asks for.
+        """
+        oldest, older = self.oldest(), self.listed(1)
+        self.generations.popleft()
+        self.generations[0] = _Generation(0, older + oldest)
+        self.is_sifted, self.left = True, set()
+
+    def oldest(self) -> list[int]:
+        """What `listed` has of the oldest."""
+        if self.is_told or not self.is_sifted:
+            return self.listed(0)
+        joined, left = self.generations[0].joined, self.left
+        return [block for block in joined if block not in left] if left else joined
+
+    def aged(self, blocks: Sequence[int], until: int, since: int) -> int:
+        """How many of the leading blocks, of which so many are held, were touched by that insertion or a later one.
+        Who holds a block has those before it in the same generation or in a younger one.
+        """
+        numbers = self.blocks
+        if self.is_told:
+            while until and numbers.get(blocks[until - 1], 0) < since:
+                until -= 1
+            return until
+        low = 0
+        while low < until:
+            middle = (low + until) // 2
+            if numbers.get(blocks[middle], 0) < since:
+                until = middle
+            else:
+                low = middle + 1
+        return low
 
     def end(self, place: int) -> int:
         """The first number that is too young for a generation; 0 is the oldest."""
@@ -147,19 +193,20 @@ class PrefixIndex:
             blocks = blocks[:allowed]
         number, held = next(self._numbers), holding.blocks
         young = self._youngest(holding, number, allowed)
-        known = moved = _known(blocks, held)
+        known = _known(blocks, held)
         touched = held[blocks[known - 1]] if known else 0
-        while moved and held.get(blocks[moved - 1], 0) < young.since:
-            moved -= 1
+        moved = known if touched >= young.since else holding.aged(blocks, known, young.since)
         if known and moved == known:
             held[blocks[known - 1]] = number  # a mark for rollback: somebody relies on the blocks up to here
+        elif holding.is_sifted and touched < holding.end(0):
+            holding.left.update(blocks[holding.aged(blocks, known, holding.end(0)) : known])
         if moved < len(blocks):
-            joining, bit, holders = blocks[moved:], holding.bit, self._holders
+            joining, bit = blocks[moved:], holding.bit
             if known < len(blocks):
                 self._note_change(bit)
             held.update(dict.fromkeys(joining, number))
             young.joined += joining
-            holders.update(zip(joining, map(or_, map(holders.get, joining, repeat(0)), repeat(bit)), strict=True))
+            self._hold(bit, joining if holding.is_told else blocks[known:])
         if len(held) > allowed:
             self._evict(holding)
         return Insertion(number, slot, array("Q", blocks), known, touched)
@@ -170,6 +217,7 @@ class PrefixIndex:
         held = holding.blocks
         if block in held or (before and before not in held):
             return
+        holding.is_told = True
         number = next(self._numbers)
         young = self._youngest(holding, number, self._allowed(holding))
         held[block] = number
@@ -182,7 +230,8 @@ class PrefixIndex:
         """The endpoint says that it holds these no more."""
         holding = self._holdings.get(slot)
         if holding is not None:
-            self._remove(holding, [block for block in dict.fromkeys(blocks) if block in holding.blocks])
+            holding.is_told = True
+            self._remove(holding, list(blocks))
 
     def rollback(self, insertion: Insertion) -> None:
         """The prompt never reached the endpoint: take back what it added and no later prompt relies on."""
@@ -192,7 +241,8 @@ class PrefixIndex:
         for block in reversed(insertion.blocks[insertion.known :]):
             toucher = holding.blocks.get(block)
             if toucher == insertion.number:
-                self._remove(holding, (block,))
+                holding.is_sifted = False
+                self._remove(holding, [block])
             elif toucher is not None:
                 break
         if not holding.blocks:
@@ -206,7 +256,7 @@ class PrefixIndex:
         if holding is not None and cached < insertion.known:
             while len(holding.generations) > 1 and holding.generations[1].since <= insertion.touched + 1:
                 self._remove(holding, holding.listed(0))
-                holding.generations.popleft()
+                holding.drop_oldest()
 
     def resize(self, slot: int, capacity: int) -> None:
         """How many blocks this endpoint's cache holds, as far as is known."""
@@ -248,9 +298,7 @@ class PrefixIndex:
         if len(generations[-1].joined) * GENERATIONS >= allowed:
             generations.append(_Generation(number))
             if len(generations) > 2 * GENERATIONS:
-                oldest, older = holding.listed(0), holding.listed(1)
-                generations.popleft()
-                generations[0] = _Generation(0, older + oldest)
+                holding.merge_oldest()
         return generations[-1]
 
     def _evict(self, holding: _Holding) -> None:
@@ -259,23 +307,31 @@ class PrefixIndex:
             until, joined, numbers = holding.end(0), holding.generations[0].joined, holding.blocks.get
             last = joined[-excess:]
             del joined[-excess:]
-            dropped = dict.fromkeys([block for block in last if numbers(block, until) < until])
-            excess -= len(dropped)
-            self._remove(holding, dropped)
+            if max(map(numbers, last, repeat(until)), default=0) >= until:  # some are listed in vain
+                last = [block for block in last if numbers(block, until) < until]
+            excess -= self._remove(holding, last)
             if not joined and len(holding.generations) > 1:
-                holding.generations.popleft()
+                holding.drop_oldest()
 
-    def _remove(self, holding: _Holding, blocks: Collection[int]) -> None:
-        held, holders, bit = holding.blocks, self._holders, holding.bit
-        if blocks:
-            self._note_change(bit)
-        for block in blocks:
-            del held[block]
-            others = holders[block] ^ bit
-            if others:
-                holders[block] = others
-            else:
-                del holders[block]
+    def _remove(self, holding: _Holding, blocks: list[int]) -> int:
+        """Returns how many of these were held."""
+        numbers = list(map(holding.blocks.pop, blocks, repeat(0)))
+        if not all(numbers):
+            blocks = list(compress(blocks, numbers))
+        if not blocks:
+            return 0
+        holders, bit = self._holders, holding.bit
+        self._note_change(bit)
+        had = list(map(holders.pop, blocks))
+        if had.count(bit) < len(had):  # others hold some as well
+            holders.update((block, bits ^ bit) for block, bits in zip(blocks, had, strict=True) if bits != bit)
+        return len(blocks)
+
+    def _hold(self, bit: int, blocks: list[int]) -> None:
+        """One more holds these: most often the only one."""
+        have = list(map(self._holders.setdefault, blocks, repeat(bit)))
+        if have.count(bit) < len(have):
+            self._holders.update(zip(blocks, map(or_, have, repeat(bit)), strict=True))
 
 
 def _known(blocks: Sequence[int], held: Container[int]) -> int:

@@ -215,3 +215,32 @@ def test_a_prompt_that_is_sent_again_closes_the_gap_that_an_engine_left() -> Non
     index.resize(0, 2)
     index.drop(0, [1, 2])
     assert len(index) == index.held(0)
+
+
+def test_the_oldest_generation_is_known_without_looking_at_each_of_its_blocks() -> None:
+    index = PrefixIndex()
+    index.resize(0, 64)
+    paths = [[start * 100 + step for step in range(7)] for start in range(1, 9)]
+    holding, sifted, left = index._holding(0), 0, 0
+    for turn in range(500):
+        insertion = index.insert(0, paths[turn * turn % 7 if turn % 40 else 7])
+        if turn % 90 == 89:
+            index.rollback(insertion)
+        assert holding.oldest() == holding.listed(0)
+        sifted += holding.is_sifted
+        left += bool(holding.left)
+    assert sifted > 300
+    assert left > 10
+
+
+def test_who_is_told_of_by_its_engine_has_no_order_to_rely_on() -> None:
+    index = PrefixIndex()
+    index.resize(0, 64)
+    index.add(0, 1, 0)
+    for number in range(1, 30):
+        index.insert(0, [number * 100 + step for step in range(4)])
+    index.add(0, 2, 1)
+    index.insert(0, [1, 2, 3])
+    for number in range(30, 42):
+        index.insert(0, [number * 100 + step for step in range(4)])
+    assert index.match([1, 2, 3], 1) == {0: 3}
