@@ -211,6 +211,20 @@ class Sink(Protocol):
         ...
 
 
+class Follower(Protocol):
+    """Who is given an answer without waiting for it."""
+
+    def take(self, chunk: bytes) -> bool:
+        """Take some of it, in the very call that brings it. False where nothing more is to be handed over for now: it
+        has left then, and whoever goes on reads the rest.
+        """
+        ...
+
+    def ended(self, *, is_cut: bool) -> None:
+        """Nothing more comes. Where it broke off whoever reads on is told of it."""
+        ...
+
+
 class UpstreamAnswer(Protocol):
     """An answer whose head has arrived; its bytes come as they arrive, never held back to fill a buffer."""
 
@@ -226,6 +240,14 @@ class UpstreamAnswer(Protocol):
     def arrived(self) -> bytes | None:
         """The whole body, where all of it is known to be here; else None, and `chunks` gives it. Asked once, first."""
         return None
+
+    def follow(self, follower: Follower) -> bool:  # noqa: ARG002 - an answer that can always be waited for
+        """Hand over what is here, and what comes as it comes. False where that cannot be: it is to be waited for."""
+        return False
+
+    def leave(self) -> None:
+        """Hand nothing more over; harmless where nobody follows."""
+        return
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Body bytes that have not been taken yet, transfer coding removed, content coding left alone.

@@ -10,6 +10,11 @@ from typing import Any, Final
 from kinference.errors import UpstreamCut
 from kinference.gateway.headers import is_stream
 from kinference.ports import Headers
+from kinference.shapes.dialects import Reader
+from kinference.shapes.preamble import is_preamble
+from kinference.shapes.sse import Event, EventTooLong
+from kinference.shapes.translate import DESTINATIONS
+from kinference.vocabulary import Api
 from kinference.wire.fields import header
 
 _GZIP_MARK: Final = b"\x1f"
@@ -19,6 +24,12 @@ _PIECE_MAX: Final = 1024 * 1024
 _JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:[{\[]|\Z)")
 """How an answer in one piece begins, which some pad with blanks until they have it."""
 _CODINGS: Final[tuple[bytes, ...]] = (b"gzip", b"x-gzip", b"deflate")
+
+
+HELD_MAX: Final = 256 * 1024
+CHUNKS_MAX: Final = 64
+"""Longer beginnings of streams, and ones in more pieces, are let through as they are."""
+_EVENT_END: Final = b"\n\n"
 
 
 class Beginning:
@@ -85,3 +96,60 @@ class Beginning:
                 pieces.append(piece)
             chunk = self._inflater.unconsumed_tail
         return pieces
+
+
+class Overture:
+    """What a stream says before it says something of its answer: until then another destination can still be asked."""
+
+    first: Event | None = None
+    """The first event that says something."""
+    failure: UpstreamCut | None = None
+    """Why it is no stream."""
+
+    def __init__(self, api: Api) -> None:
+        """`api`: the shape of its events."""
+        self._api = api
+        self._reader: Reader = DESTINATIONS[api].reader()
+        self._chunks = self._bytes = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the client is to hear of it, or of its failure, whatever it says."""
+        return (
+            self.first is not None or self.failure is not None or self._chunks >= CHUNKS_MAX or self._bytes >= HELD_MAX
+        )
+
+    def take(self, size: int, pieces: list[bytes]) -> None:
+        """So many bytes have come, which are these in the plain."""
+        self._chunks += 1
+        self._bytes += size
+        try:
+            for piece in pieces:
+                if self._is_found_in(piece):
+                    return
+        except EventTooLong as error:
+            self.failure = UpstreamCut(str(error))
+
+    def _is_found_in(self, piece: bytes) -> bool:
+        """What comes after the first event need not be taken apart for that."""
+        begin = 0
+        while begin < len(piece):
+            cut = piece.find(_EVENT_END, begin) + len(_EVENT_END)
+            end = cut if cut >= len(_EVENT_END) else len(piece)
+            for event in self._reader.feed(piece[begin:end]):
+                if self._is_telling(event):
+                    self.first = event
+                    return True
+            begin = end
+        return False
+
+    def end(self) -> None:
+        """The stream has ended."""
+        tail = self._reader.tail()
+        if tail is not None and self._is_telling(tail):
+            self.first = tail
+        else:
+            self.failure = UpstreamCut("the destination ended its stream before it began")
+
+    def _is_telling(self, event: Event) -> bool:
+        return bool(event.data or event.event) and not is_preamble(self._api, event)

@@ -1,5 +1,6 @@
 """The way that requests ordinarily go: their body is here, a destination is picked at once and asked over a connection
-that is open, and its answer comes in one piece. Nothing of that waits but for the answer, which calls back.
+that is open, and its answer comes in one piece, or as a stream that its client takes as it comes. Nothing of that waits
+but for the answer, which calls back.
 
 Where a request leaves that way it is awaited, and `service` goes on from what has been done; so does it where something
 failed, for there is one place where each failure is met.
@@ -18,6 +19,7 @@ from kinference.gateway.door import Door, Visit
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.relay import Relay
 from kinference.gateway.routes import Route, find
+from kinference.gateway.streaming import Streaming
 from kinference.ports import Asked, UpstreamAnswer
 from kinference.wire.exchange import Course, Exchange, Work
 
@@ -36,6 +38,8 @@ class Serving(Course):
     failure: BaseException | None = None
     """What is to be raised where it is awaited."""
     _asked: Asked | None = None
+    _stream: Streaming | None = None
+    """What it waits for: an answer, or the rest of one."""
     _work: Work | None = None
     """For as long as something is to call back: it holds this as well."""
     _route: Route
@@ -79,40 +83,58 @@ class Serving(Course):
             dispatch.take_up(error)
         return self._asked is not None
 
+    # --- the answer ------------------------------------------------------------------------------
+
     def _answered(self, came: UpstreamAnswer | KinferenceError | None) -> None:
-        work = self._arrive()
-        try:
-            is_over = self._deliver(came)
-        except Exception as error:  # noqa: BLE001 - # task root: a call of the upstream's, where `service` meets it
-            self.failure = error
-            is_over = False
-        if is_over:
-            work.over()
-        else:
-            work.wait()
-
-    def _arrive(self) -> Work:
-        work, self._work, self._asked = self._work, None, None
-        assert work is not None, "it waits for an answer"
-        self._outside.departure.leave(self)
-        return work
-
-    def _deliver(self, came: UpstreamAnswer | KinferenceError | None) -> bool:
-        dispatch, visit, outside = self.dispatch, self.visit, self._outside
+        dispatch, self._asked = self.dispatch, None
         assert dispatch is not None, "it asked"
+        try:
+            delivery = dispatch.take_up(came)
+            stream = dispatch.stream() if delivery is None else None
+            if stream is not None:
+                self._stream = streaming = Streaming(self, dispatch, stream, self._options.keep_alive)
+                streaming.begin()
+                return
+            is_over = delivery is not None and self._deliver(delivery)
+        except Exception as error:  # noqa: BLE001 - # task root: a call of the upstream's, where `service` meets it
+            self.settle(is_over=False, failure=error)
+        else:
+            self.settle(is_over=is_over)
+
+    def _deliver(self, delivery: Delivery) -> bool:
+        """Deliver an answer in one piece. Whether that is all."""
+        relay = self.start(delivery)
+        return relay is not None and relay.at_once()
+
+    def start(self, delivery: Delivery) -> Relay | None:
+        """Send the head of an answer, which is then to be relayed. None where there is more to it."""
+        visit, self.delivery = self.visit, delivery
         assert visit is not None, "it was let in"
-        self.delivery = delivery = dispatch.take_up(came)
-        if delivery is None or delivery.way_back is not None or delivery.is_foreign_count:
-            return False
-        deliverer = Deliverer(outside, self._options, visit.record, self._route)
-        relay, head = deliverer.relay(delivery, self.exchange)
+        if delivery.way_back is not None or delivery.is_foreign_count:
+            return None
+        relay, head = Deliverer(self._outside, self._options, visit.record, self._route).relay(delivery, self.exchange)
         visit.reply.start(delivery.answer.status, head)
         self.relay = relay
-        if not relay.at_once():
-            return False
+        self._outside.departure.leave(self)
+        return relay
+
+    def settle(self, *, is_over: bool, failure: BaseException | None = None) -> None:
+        """It was served, or its rest is to be awaited: nothing calls back any more."""
+        work, self._work, self._stream = self._work, None, None
+        assert work is not None, "something was to call back"
+        self._outside.departure.leave(self)
+        self.failure = failure
+        if not is_over:
+            work.wait()
+            return
+        dispatch, visit = self.dispatch, self.visit
+        assert dispatch is not None, "it asked"
+        assert visit is not None, "it was let in"
         dispatch.close()
-        access_log.write(visit.record, outside.clock.now(), outside.metrics)
-        return True
+        access_log.write(visit.record, self._outside.clock.now(), self._outside.metrics)
+        work.over()
+
+    # --- when it ends before ---------------------------------------------------------------------
 
     def stop(self) -> None:
         self._turn_back(asyncio.CancelledError())
@@ -122,7 +144,9 @@ class Serving(Course):
         self._turn_back(why)
 
     def _turn_back(self, why: BaseException) -> None:
-        assert self._asked is not None, "it waits for an answer"
-        self._asked.drop()
-        self.failure = why
-        self._arrive().wait()
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            asked.drop()
+        elif self._stream is not None:
+            self._stream.stop()
+        self.settle(is_over=False, failure=why)

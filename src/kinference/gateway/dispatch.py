@@ -15,6 +15,7 @@ from kinference.errors import KinferenceError, UpstreamCut, UpstreamTimeout, Ups
 from kinference.gateway import verdict
 from kinference.gateway.access_log import Record
 from kinference.gateway.attempts import Attempts, Delivery, Failure, Order, Sending
+from kinference.gateway.beginning import Overture
 from kinference.gateway.errors import Refusal
 from kinference.gateway.headers import upstream_id_of
 from kinference.gateway.ingress import receive
@@ -96,9 +97,31 @@ class Dispatch:
         except UpstreamCut as error:
             self._came = error
             return None
-        if not begun.is_ready:
+        return self._delivered(begun, sending) if begun.is_ready else None
+
+    def stream(self) -> Opening | None:
+        """The stream that the first destination has begun, where its client is sent it as it comes: its first event is
+        to be looked for, then it is `opened`.
+        """
+        begun, sending = self._begun, self._prepared
+        if begun is None or not begun.opening.is_stream or begun.back is not None:
             return None
-        self._placed = self._prepared = None  # they hold the question as well
+        if not isinstance(sending, Sending) or sending.way_back is not None:
+            return None
+        begun.opening.begin_stream(_shape(sending.leg.api), self._options.keep_alive)
+        return begun.opening
+
+    def opened(self, overture: Overture) -> Delivery | None:
+        """A stream has said something of its answer, or more than can be held. None where `run` is to see to that."""
+        begun, sending, first = self._begun, self._prepared, overture.first
+        assert begun is not None, "it was begun"
+        assert isinstance(sending, Sending), "what is answered was asked"
+        if overture.failure is not None or (first is not None and error_in(first, _shape(sending.leg.api)) is not None):
+            return None
+        return self._delivered(begun, sending)
+
+    def _delivered(self, begun: Begun, sending: Sending) -> Delivery:
+        self._placed = self._prepared = self._begun = None  # they hold the question as well
         self.order.body.release()
         return self._attempts.answered(begun.opening, sending, begun.back)
 
@@ -238,7 +261,7 @@ class Dispatch:
             await opening.begin()
             return opening
         leg = sending.leg
-        shape = Api.OPENAI_CHAT if leg.api is Api.OPENAI_COMPLETIONS else leg.api.shape
+        shape = _shape(leg.api)
         first = await opening.first_event(shape, self._options.keep_alive)
         error = None if first is None else error_in(first, shape)
         if error is None and first is not None and sending.way_back is not None and await opening.is_nothing(shape):
@@ -247,3 +270,8 @@ class Dispatch:
             return opening
         await opening.close()
         return verdict.cleaned(error, leg)
+
+
+def _shape(api: Api) -> Api:
+    """Of the events of its streams."""
+    return Api.OPENAI_CHAT if api is Api.OPENAI_COMPLETIONS else api.shape

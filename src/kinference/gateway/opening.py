@@ -10,21 +10,16 @@ from typing import Final, Self
 import msgspec
 
 from kinference.errors import UpstreamCut
-from kinference.gateway.beginning import Beginning
+from kinference.gateway.beginning import HELD_MAX, Beginning, Overture
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.ids import Seconds
-from kinference.ports import Headers, Sink, UpstreamAnswer
+from kinference.ports import Follower, Headers, Sink, UpstreamAnswer
 from kinference.shapes.answers import Counted, Failed, Started
-from kinference.shapes.dialects import Reader
-from kinference.shapes.preamble import is_preamble
 from kinference.shapes.silence import Silence
 from kinference.shapes.sse import Event, EventTooLong
 from kinference.shapes.translate import DESTINATIONS
 from kinference.vocabulary import Api
 
-HELD_MAX: Final = 256 * 1024
-CHUNKS_MAX: Final = 64
-"""Longer beginnings, and ones in more pieces, are let through as they are."""
 _NOTHING_STATUS: Final = 502
 _STOP: Final = re.compile(rb'"finishReason"\s*:\s*"STOP"')
 _JSON: Final = ((b"content-type", b"application/json"),)
@@ -50,6 +45,7 @@ class Opening(UpstreamAnswer):
         self._held = beginning.held
         self._coming: asyncio.Task[bytes | None] | None = None
         self._is_whole = False
+        self._overture: Overture | None = None
         self._until: Seconds = 0.0  # when its client has to hear something
         self.status, self.headers, self.is_stream = answer.status, beginning.headers, beginning.is_stream
 
@@ -121,30 +117,58 @@ class Opening(UpstreamAnswer):
         self._beginning.begin_with(chunk)
         self.headers = self._beginning.headers
 
+    # --- a stream --------------------------------------------------------------------------------
+
+    def begin_stream(self, api: Api, patience: Seconds) -> None:
+        """Begin to look for the first event of a stream of this shape. Its client waits for so long."""
+        self._overture = Overture(api)
+        self._until = asyncio.get_running_loop().time() + patience
+
+    def follow(self, follower: Follower) -> bool:
+        return self._answer.follow(follower)
+
+    def leave(self) -> None:
+        self._answer.leave()
+
+    def hear(self, chunk: bytes) -> Overture:
+        """Some of a stream has come that has begun, and is held. Returns what it has said so far."""
+        overture = self._overture
+        assert overture is not None, "it was begun"
+        try:
+            overture.take(len(chunk), self._hold(chunk))
+        except UpstreamCut as failure:
+            overture.failure = failure
+        return overture
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether what comes now is passed on as it comes."""
+        return self._beginning.is_over()
+
+    def next_held(self) -> bytes | None:
+        """What is passed on next of what was held; None where that was all."""
+        return self._held.popleft() if self._held else None
+
     async def first_event(self, api: Api, patience: Seconds) -> Event | None:
         """The first event of a stream that says something of its answer; None when none has come after so long, or too
         much else has before it. Raises UpstreamCut where the stream ends before, or is none, and UpstreamTimeout.
         """
-        reader, held = DESTINATIONS[api].reader(), 0
-        self._until = asyncio.get_running_loop().time() + patience
-        for _ in range(CHUNKS_MAX):
-            if held >= HELD_MAX:
-                break
+        if self._overture is None:
+            self.begin_stream(api, patience)
+        overture = self._overture
+        assert overture is not None, "it was begun"
+        while not overture.is_over:
             try:
                 chunk = await self._next_in_time()
-                first = None if chunk is None else _first_in(reader, self._hold(chunk), api)
-                if first is None and chunk is None:
-                    first = _telling(reader.tail(), api)
             except _Late:
                 return None
-            except EventTooLong as error:
-                raise UpstreamCut(str(error)) from error
-            if first is not None:
-                return first
             if chunk is None:
-                raise UpstreamCut("the destination ended its stream before it began")
-            held += len(chunk)
-        return None
+                overture.end()
+            else:
+                self.hear(chunk)
+        if overture.failure is not None:
+            raise overture.failure
+        return overture.first
 
     async def is_nothing(self, api: Api) -> bool:
         """Whether a stream that has begun ends well and has nothing in it. Whoever asks waits until something is said,
@@ -185,26 +209,6 @@ class Opening(UpstreamAnswer):
         pieces = self._beginning.hold(chunk)
         self.headers = self._beginning.headers
         return pieces
-
-
-def _first_in(reader: Reader, pieces: list[bytes], api: Api) -> Event | None:
-    """The first event that says something. What comes after it need not be taken apart for that."""
-    for piece in pieces:
-        begin = 0
-        while begin < len(piece):
-            cut = piece.find(b"\n\n", begin) + 2
-            end = cut if cut > 1 else len(piece)
-            for event in reader.feed(piece[begin:end]):
-                if _telling(event, api) is not None:
-                    return event
-            begin = end
-    return None
-
-
-def _telling(event: Event | None, api: Api) -> Event | None:
-    if event is None or not (event.data or event.event):
-        return None
-    return None if is_preamble(api, event) else event
 
 
 def nothing() -> ErrorAnswer:

@@ -37,7 +37,7 @@ class Relay:
         self, answer: UpstreamAnswer, flow: Flow, keep_alive: Seconds, over: Callable[[Flow, End], None] = _untold
     ) -> None:
         """`over` is told the end."""
-        self._answer, self._flow, self._keep_alive, self._over = answer, flow, keep_alive, over
+        self._answer, self.flow, self._keep_alive, self._over = answer, flow, keep_alive, over
         self.take = flow.take
         self._silence: asyncio.TimerHandle | None = None
 
@@ -46,25 +46,36 @@ class Relay:
         whole = self._answer.arrived()
         if whole is None:
             return False
-        self._has_poured = True
         if not self.take(whole):
+            self._has_poured = True
             return False
-        passage = self._flow.passage
+        return self.finish()
+
+    def finish(self) -> bool:
+        """All of the answer went its way. False where `run` is to go on."""
+        self._has_poured = True
+        passage = self.flow.passage
         self._rest = rest = passage.close()
         if rest or not passage.is_whole(cut=False):
             return False
         try:
-            self._flow.exchange.finish()
+            self.flow.exchange.finish()
         except ClientGone:
             pass  # its end is the default one
         else:
             self.end = self._good_end()
-        self._over(self._flow, self.end)
+        self.stop()
         return True
 
+    def stop(self) -> None:
+        """Nobody is there for the rest."""
+        if self.flow.has_all and self.end is _CLIENT_CLOSED:
+            self.end = self._good_end()
+        self._over(self.flow, self.end)
+
     async def run(self) -> None:
-        """Relay to the end, whatever the end is. Raises nothing but its own cancellation."""
-        if self._flow.passage.can_keep_alive:
+        """Relay to the end from where it is, whatever the end is. Raises nothing but its own cancellation."""
+        if self.flow.passage.can_keep_alive:
             self._listen(self._keep_alive)
         try:
             self.end = await self._pump()
@@ -73,16 +84,14 @@ class Relay:
         finally:
             if self._silence is not None:
                 self._silence.cancel()
-            if self._flow.has_all and self.end is _CLIENT_CLOSED:
-                self.end = self._good_end()
-            self._over(self._flow, self.end)
+            self.stop()
 
     async def _pump(self) -> End:
-        passage, is_cut = self._flow.passage, False
+        passage, is_cut = self.flow.passage, False
         try:
             await self._pour()
         except (UpstreamCut, UpstreamTimeout):
-            self._flow.failure = None  # where it was that, it has been raised
+            self.flow.failure = None  # where it was that, it has been raised
             if not passage.is_whole(cut=True):
                 return await self._break_off()
             is_cut = True
@@ -90,19 +99,20 @@ class Relay:
             await self._write(rest)
         if not passage.is_whole(cut=is_cut):
             return await self._break_off()
-        await self._flow.exchange.finish()
+        await self.flow.exchange.finish()
         return self._good_end()
 
     async def _pour(self) -> None:
+        await self.ready()
         if self._has_poured:
-            await self.ready()
-        elif (whole := self._answer.arrived()) is None:
+            return
+        if (whole := self._answer.arrived()) is None:
             await self._answer.pour(self)
         elif not self.take(whole):
             await self.ready()
 
     async def ready(self) -> None:
-        flow = self._flow
+        flow = self.flow
         if flow.failure is not None:
             raise flow.failure
         if flow.is_behind:
@@ -110,11 +120,11 @@ class Relay:
             flow.catch_up()
 
     async def _write(self, out: bytes) -> None:
-        self._flow.send(out)
+        self.flow.send(out)
         await self.ready()
 
     async def _break_off(self) -> End:
-        exchange, farewell = self._flow.exchange, self._flow.passage.farewell()
+        exchange, farewell = self.flow.exchange, self.flow.passage.farewell()
         if farewell is None:
             exchange.abort()
         else:
@@ -123,11 +133,11 @@ class Relay:
         return End.UPSTREAM_CUT
 
     def _good_end(self) -> End:
-        return End.UPSTREAM_ERROR if self._flow.passage.has_failed() else End.OK
+        return End.UPSTREAM_ERROR if self.flow.passage.has_failed() else End.OK
 
     def _listen(self, pause: Seconds) -> None:
         """Listen for silence."""
         self._silence = asyncio.get_running_loop().call_later(pause, self._speak_up)
 
     def _speak_up(self) -> None:
-        self._listen(self._flow.speak_up(self._keep_alive))
+        self._listen(self.flow.speak_up(self._keep_alive))

@@ -201,6 +201,8 @@ class Rig:
     desk: Desk
     router: Router
     metrics: Metrics
+    drain: Callable[[float], Awaitable[None]]
+    """Its server's."""
     handlers: int = 0
     """Requests whose handler has not returned; one may still account for what its client has had already."""
     straight: int = 0
@@ -307,8 +309,8 @@ async def gateway_on(
         serving = Gateway(
             Outside(InProcessPicker(desk), upstream, clock, metrics, directory), options or GatewayOptions()
         )
-        rig = Rig(0, desk, router, metrics)
         server = carrier.server(lambda exchange: Counted(rig, serving.handle(exchange)), clock)
+        rig = Rig(0, desk, router, metrics, server.drain)
         rig.port = await server.start("127.0.0.1", 0)
         stack.push_async_callback(server.close)
         yield rig

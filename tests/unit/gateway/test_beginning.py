@@ -4,8 +4,9 @@ import zlib
 import pytest
 
 from kinference.errors import UpstreamCut
-from kinference.gateway.beginning import Beginning
+from kinference.gateway.beginning import CHUNKS_MAX, HELD_MAX, Beginning, Overture
 from kinference.ports import Headers
+from kinference.vocabulary import Api
 from tests.unit.gateway.fakes import EVENTS, JSON
 
 PLAIN = b"data: hi\n\n"
@@ -59,3 +60,45 @@ def test_a_page_is_told_from_json_by_how_it_begins() -> None:
     assert begun(b"<p>", (b"content-encoding", b"br")).could_be_json()
     assert not begun(b"<p>").could_be_json()
     assert not begun(gzip.compress(b"<p>")).could_be_json()
+
+
+ROLE = b'data: {"choices":[{"delta":{"role":"assistant"}}]}\n\n'
+WORD = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
+
+
+@pytest.mark.parametrize("size", [7, 1000])
+def test_an_overture_is_over_with_the_first_event_that_says_something(size: int) -> None:
+    overture, said = Overture(Api.OPENAI_CHAT), b": hi\n\n" + ROLE + WORD + ROLE
+    for begin in range(0, len(said) - len(ROLE), size):
+        assert not overture.is_over
+        overture.take(size, [said[begin : begin + size]])
+    assert overture.first is not None
+    assert (overture.first.data, overture.is_over, overture.failure) == (WORD[6:-2], True, None)
+
+
+def test_an_overture_in_very_many_pieces_is_not_waited_for() -> None:
+    overture = Overture(Api.OPENAI_CHAT)
+    for _ in range(CHUNKS_MAX):
+        assert not overture.is_over
+        overture.take(1, [b":"])
+    assert (overture.first, overture.is_over, overture.failure) == (None, True, None)
+
+
+def test_an_overture_is_not_held_for_ever() -> None:
+    overture = Overture(Api.OPENAI_CHAT)
+    overture.take(HELD_MAX, [b": hi\n\n"])
+    assert (overture.first, overture.is_over, overture.failure) == (None, True, None)
+
+
+@pytest.mark.parametrize(("tail", "is_one"), [(WORD[:-1], True), (ROLE[:-1], False), (b"", False)])
+def test_a_stream_that_ends_has_said_something_or_is_none(tail: bytes, *, is_one: bool) -> None:
+    overture = Overture(Api.OPENAI_CHAT)
+    overture.take(len(tail), [tail])
+    overture.end()
+    assert (overture.first is not None, overture.failure is None, overture.is_over) == (is_one, is_one, True)
+
+
+def test_an_event_without_end_is_no_stream() -> None:
+    overture = Overture(Api.OPENAI_CHAT)
+    overture.take(9, [b"data: " + b"y" * (17 << 20)])
+    assert overture.failure is not None

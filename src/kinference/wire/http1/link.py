@@ -57,11 +57,11 @@ class Link(asyncio.Protocol):
             why = "broke its answer off" if self.reply.status else "answered with something other than HTTP"
             self._fail(UpstreamCut(f"{self.origin} {why}"))
             return
-        if self._take_over is not None and self.reply.pieces:
-            if self._take_over(self.take()) and not self.reply.is_complete:
-                self._deadlines.give(self, self._patience)
-                return
+        if self._take_over is not None and self.reply.pieces and not self._take_over(self.take()):
             self._take_over = None
+        if self._take_over is not None and not self.reply.is_complete:
+            self._deadlines.give(self, self._patience)
+            return
         if self.reply.is_complete:
             if not self.reply.is_reusable and self._news is None:
                 self.close()
@@ -155,9 +155,28 @@ class Link(asyncio.Protocol):
         self._take_over = take
         return self.more(patience)
 
+    def follow(self, take: Callable[[bytes], bool], news: Callable[[], object], patience: Seconds) -> None:
+        """Hand over what is here and what comes, as it comes, and call back when the answer is complete or has failed.
+        Whoever returns that it wants no more has called `stop_pouring` before.
+        """
+        self._take_over, self._news, self._patience = take, news, patience
+        if self.reply.pieces:
+            take(self.take())
+        if self._take_over is not take:
+            return  # it wanted no more
+        if self.reply.is_complete or self._failure is not None:
+            self._tell()
+        else:
+            self._deadlines.give(self, patience)
+
     def stop_pouring(self) -> None:
-        """Hand nothing over any more."""
-        self._take_over = None
+        """Hand nothing over any more, and call nobody back."""
+        self._take_over = self._news = None
+        self.deadline = NEVER
+
+    @property
+    def has_failed(self) -> bool:
+        return self._failure is not None
 
     def check(self) -> None:
         """Raise UpstreamUnreachable, UpstreamCut or UpstreamTimeout if it failed, and nothing is left to be taken."""
@@ -190,7 +209,7 @@ class Link(asyncio.Protocol):
 
     def _tell(self) -> None:
         """Let who waits go on. Who was cancelled meanwhile waits no more."""
-        news, self._news = self._news, None
+        news, self._news, self._take_over = self._news, None, None
         if news is not None:
             self.deadline = NEVER
             news()

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from kinference.errors import NoConnectionLeft, UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ids import Seconds
-from kinference.ports import Asked, Headers, Sink, Told, Upstream, UpstreamAnswer, UpstreamRequest
+from kinference.ports import Asked, Follower, Headers, Sink, Told, Upstream, UpstreamAnswer, UpstreamRequest
 from kinference.wire.connections import EXHAUSTED
 from kinference.wire.http1.asks import DEFAULT_PORTS, pieces_of
 from kinference.wire.http1.deadlines import Deadlines
@@ -187,6 +187,7 @@ class _Http1Answer(UpstreamAnswer):
     def __init__(self, upstream: Http1Upstream, link: Link, request: UpstreamRequest) -> None:
         self._upstream = upstream
         self._link: Link | None = link
+        self._follower: Follower | None = None
         self._patience = request.timeouts.between_chunks
         self.status, self.headers = link.reply.status, link.reply.headers
 
@@ -197,6 +198,29 @@ class _Http1Answer(UpstreamAnswer):
     def arrived(self) -> bytes | None:
         link = self._link
         return link.take() if link is not None and link.reply.is_complete else None
+
+    def follow(self, follower: Follower) -> bool:
+        link = self._link
+        if link is None:
+            return False
+        self._follower = follower
+        link.follow(follower.take, self._hear, self._patience)
+        return True
+
+    def _hear(self) -> None:
+        """It has come to its end, whichever."""
+        link, follower = self._link, self._follower
+        assert link is not None, "a closed one hears nothing"
+        assert follower is not None, "somebody follows it"
+        if (rest := link.take()) and not follower.take(rest):
+            return
+        self._follower = None
+        follower.ended(is_cut=link.has_failed)
+
+    def leave(self) -> None:
+        self._follower = None
+        if self._link is not None:
+            self._link.stop_pouring()
 
     def chunks(self) -> AsyncIterator[bytes]:
         return self  # no generator: the event loop would enter each into a book of its own

@@ -259,3 +259,90 @@ async def test_who_keeps_a_link_is_told_of_its_end() -> None:
     assert link.keep(4, gone.append)
     link.connection_lost(None)
     assert gone == [link]
+
+
+class Follower:
+    """Notes what it is given. Leaves after so many pieces."""
+
+    def __init__(self, link: Link, leaves_after: int = 99) -> None:
+        self.link, self.taken, self.news, self._leaves_after = link, list[bytes](), 0, leaves_after
+
+    def take(self, chunk: bytes) -> bool:
+        self.taken.append(chunk)
+        if len(self.taken) < self._leaves_after:
+            return True
+        self.link.stop_pouring()
+        return False
+
+    def hear(self) -> None:
+        self.news += 1
+
+    def follow(self) -> None:
+        self.link.follow(self.take, self.hear, 9)
+
+
+async def test_who_follows_is_given_what_is_here_and_what_comes_and_told_of_the_end() -> None:
+    link, _ = linked()
+    link.data_received(HEAD + b"a")
+    follower = Follower(link)
+    follower.follow()
+    assert (follower.taken, follower.news) == ([b"a"], 0)
+    link.deadline = 0.0
+    link.data_received(b"bc")
+    assert (follower.taken, follower.news, link.deadline > 0.0) == ([b"a", b"bc"], 0, True)
+    link.data_received(b"d")
+    assert (follower.taken, follower.news, link.deadline) == ([b"a", b"bc", b"d"], 1, NEVER)
+    assert link.keep(4)
+    link.ask([b"GET /"], to_head=False)
+    link.data_received(HEAD + b"efgh")
+    assert (len(follower.taken), follower.news, link.take()) == (3, 1, b"efgh")  # it was for that answer alone
+
+
+async def test_who_follows_what_is_all_here_is_told_at_once() -> None:
+    link, _ = linked()
+    link.data_received(HEAD + b"abcd")
+    follower = Follower(link)
+    follower.follow()
+    assert (follower.taken, follower.news) == ([b"abcd"], 1)
+
+
+async def test_what_says_nothing_for_who_follows_is_no_news() -> None:
+    link, _ = linked()
+    link.data_received(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+    follower = Follower(link)
+    follower.follow()
+    for byte in b"3\r\nabc\r\n":
+        link.data_received(bytes((byte,)))
+    assert (follower.taken, follower.news) == ([b"a", b"b", b"c"], 0)
+    link.data_received(b"0\r\n\r\n")
+    assert follower.news == 1
+
+
+@pytest.mark.parametrize("when", ["here", "later"])
+async def test_who_leaves_is_given_and_told_nothing_more(when: str) -> None:
+    link, transport = linked()
+    link.data_received(HEAD + (b"a" if when == "here" else b""))
+    follower = Follower(link, leaves_after=1)
+    follower.follow()
+    if when == "later":
+        link.data_received(b"a")
+    link.data_received(b"bcd")
+    assert (follower.taken, follower.news, link.take()) == ([b"a"], 0, b"bcd")
+    assert (link.deadline, transport.is_aborted) == (NEVER, False)
+
+
+@pytest.mark.parametrize("how", ["lost", "silent", "before"])
+async def test_who_follows_is_told_that_it_failed_and_why_is_kept(how: str) -> None:
+    link, _ = linked()
+    link.data_received(HEAD + b"a")
+    follower = Follower(link)
+    if how == "before":
+        link.connection_lost(None)
+    follower.follow()
+    if how == "lost":
+        link.connection_lost(ConnectionResetError())
+    elif how == "silent":
+        link.expire()
+    assert (follower.taken, follower.news, link.has_failed) == ([b"a"], 1, True)
+    with pytest.raises((UpstreamCut, UpstreamTimeout)):
+        link.check()
