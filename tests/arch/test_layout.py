@@ -14,6 +14,7 @@ DECLARATIONS = {
     "ports.py": "Protocols and the values that cross them",
     "control/errors.py": "exception classes, tested where they are raised and translated",
     "control/store/base.py": "a Protocol and its row",
+    "fleet/discovery/source.py": "a Protocol and its failure",
     "core/request.py": "what routing knows of a request, fields only",
     "shapes/ir.py": "a request's values, read and written by each API's own module",
     "shapes/answers.py": "an answer's values, likewise",

@@ -48,8 +48,10 @@ def _check(file: Path, config: Config, environ: Mapping[str, str]) -> int:
     for line in advice(config, environ):
         print(f"{file}: warning: {line}", file=sys.stderr)
     endpoints = sum(len(pool.endpoints) for pool in config.pools)
+    discovered = sum(pool.discovery is not None for pool in config.pools)
+    also = f", discovered {discovered}" if discovered else ""
     print(
-        f"{file}: ok: pools {len(config.pools)} (endpoints {endpoints}), backends {len(config.backends)}, "
+        f"{file}: ok: pools {len(config.pools)} (endpoints {endpoints}{also}), backends {len(config.backends)}, "
         f"models {len(config.models)}, tenants {len(config.tenants)}, keys {len(config.gateway.keys)}"
     )
     return 0

@@ -7,6 +7,11 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from kinference.config.destinations import KvEvents, ModelRoute
+from kinference.config.discovery_checks import (
+    dns_can_be_asked,
+    endpoints_are_listed_or_discovered,
+    kubernetes_can_be_watched,
+)
 from kinference.config.schema import AccessCertificate, AccessToken, Config
 from kinference.config.tenants import TenantLimits
 from kinference.config.values import DEFAULT_WORKSPACE, PORT_MAX
@@ -75,9 +80,9 @@ def names_are_unique(config: Config) -> Iterator[ConfigError]:
 def pools_have_endpoints(config: Config) -> Iterator[ConfigError]:
     for place, pool in enumerate(config.pools):
         path = f"pools[{place}].endpoints"
-        if not pool.endpoints:
-            yield ConfigError(path, "no endpoint", "list at least one URL")
-        elif all(endpoint.weight == 0 for endpoint in pool.endpoints):
+        if not pool.endpoints and pool.discovery is None:
+            yield ConfigError(path, "no endpoint", "list at least one URL, or write discovery")
+        elif pool.endpoints and all(endpoint.weight == 0 for endpoint in pool.endpoints):
             yield ConfigError(path, "every weight is 0", "give one endpoint a weight of 1")
         addresses = [(f"{path}[{index}]", endpoint.url.address) for index, endpoint in enumerate(pool.endpoints)]
         yield from _repeated(addresses, "another endpoint of the pool has this address", "list each engine once")
@@ -275,6 +280,9 @@ CHECKS: tuple[Check, ...] = (
     a_body_fits_the_buffer,
     names_are_unique,
     pools_have_endpoints,
+    endpoints_are_listed_or_discovered,
+    dns_can_be_asked,
+    kubernetes_can_be_watched,
     engine_urls_have_no_version,
     kv_events_have_ports,
     recordings_are_bounded,

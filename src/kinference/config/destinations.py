@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from kinference.config.discovery import Discovery
 from kinference.config.keys import about
 from kinference.config.values import Count, HttpPath, Name, Secret, Url
 from kinference.ids import ObjectRef
@@ -69,7 +70,7 @@ class Pool:
 
     name: Name = field(metadata=about("Name of the pool."))
     endpoints: tuple[Endpoint, ...] = field(
-        metadata=about("Its engines: URLs, or objects with url, labels and weight.")
+        default=(), metadata=about("Its engines: URLs, or objects with url, labels and weight; this or discovery.")
     )
     namespace: Name = field(default=Name("default"), metadata=about("Namespace of the name."))
     models: tuple[str, ...] | None = field(
@@ -88,6 +89,9 @@ class Pool:
     kv_events: KvEvents | None = field(
         default=None,
         metadata=about("Where each publishes its KV events; absent: what was sent there counts as cached."),
+    )
+    discovery: Discovery | None = field(
+        default=None, metadata=about("Where its engines come from, where they come and go; this or endpoints.")
     )
 
     @property

@@ -1,8 +1,10 @@
 """The JSON Schema of the configuration file, derived from the dataclass tree, for editors and pipelines."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+from kinference.config.destinations import Pool
+from kinference.config.discovery import Discovery, KubernetesDiscovery
 from kinference.config.env import secret_reader
 from kinference.config.keys import Key, Kind, is_choice, item_of, keys_of, spellings, value_of
 from kinference.config.reference import default_of
@@ -10,6 +12,13 @@ from kinference.config.scalars import Scalar, scalars
 from kinference.config.schema import Config
 
 Schema = dict[str, Any]
+
+ALTERNATIVES: Final[Mapping[type, Sequence[str]]] = {
+    Pool: ("endpoints", "discovery"),
+    Discovery: ("dns", "kubernetes"),
+    KubernetesDiscovery: ("match_labels", "service", "inference_pool"),
+}
+"""Keys of which an object needs one; that it has no more of them is for the loader to say."""
 
 
 def json_schema() -> Schema:
@@ -27,6 +36,8 @@ def _object(cls: type, table: Mapping[Kind, Scalar]) -> Schema:
     }
     if required := [key.name for key in keys if key.is_required]:
         schema["required"] = required
+    if alternatives := ALTERNATIVES.get(cls):
+        schema["anyOf"] = [{"required": [name]} for name in alternatives]
     return schema
 
 

@@ -4,15 +4,14 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from kinference.control.errors import Unmet
 from kinference.errors import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
 from kinference.ids import Seconds
-from kinference.ports import Upstream, UpstreamRequest, UpstreamTimeouts
+from kinference.ports import Upstream, UpstreamTimeouts
+from kinference.wire.cluster import Cluster
 
 PREFIX = "k8s:"
 REFERENCE = re.compile(r"k8s:([a-z0-9][a-z0-9-]{0,62})/([a-z0-9][a-z0-9.-]{0,252})/([A-Za-z0-9._-]{1,253})")
@@ -30,14 +29,6 @@ class _Secret(msgspec.Struct):
 
 class Unavailable(Exception):
     """The API does not answer, or not with a Secret."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """The API as a pod reaches it; the token is read each time, since the kubelet renews it."""
-
-    origin: str
-    token_file: Path
 
 
 class KubernetesSecrets:
@@ -90,10 +81,7 @@ class KubernetesSecrets:
     async def _answer(self, target: str) -> tuple[int, bytes]:
         """Raises Unavailable."""
         try:
-            token = self._cluster.token_file.read_text("ascii").strip()
-            headers = ((b"authorization", b"Bearer " + token.encode()), (b"accept", b"application/json"))
-            request = UpstreamRequest("GET", self._cluster.origin, target, headers, timeouts=_TIMEOUTS)
-            answer = await self._upstream.send(request)
+            answer = await self._upstream.send(self._cluster.get(target, _TIMEOUTS))
             try:
                 content = b""
                 async for chunk in answer.chunks():

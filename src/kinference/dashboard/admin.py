@@ -45,6 +45,8 @@ class AdminSources:
     """The use of the first N tenants that have limits, by name, or of those that follow one."""
     waiting: Callable[[], Sequence[object]]
     """Who waits for an engine to have room, by pools."""
+    discovery: Callable[[], Sequence[object]]
+    """How the discovery of each pool fares whose endpoints are not listed."""
     unready_reason: Callable[[], str | None]
     """None when requests can be served, else what is missing."""
     refresh: Callable[[], None]
@@ -76,6 +78,7 @@ class Admin:
             "/api/v1/refusals": self._refusals,
             "/api/v1/tenants": self._tenants,
             "/api/v1/waiting": self._waiting,
+            "/api/v1/discovery": self._discovery,
         }
 
     async def handle(self, exchange: Exchange) -> None:
@@ -135,6 +138,9 @@ class Admin:
 
     async def _waiting(self, exchange: Exchange) -> None:
         await self._json(exchange, {"waiting": self._sources.waiting()})
+
+    async def _discovery(self, exchange: Exchange) -> None:
+        await self._json(exchange, {"discovery": self._sources.discovery()})
 
     async def _tenants(self, exchange: Exchange) -> None:
         limit = _limit(exchange.query, TENANTS_SHOWN)

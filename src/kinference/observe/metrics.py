@@ -223,6 +223,18 @@ BODIES_REFUSED: Final = Metric(
 UNTAKEN_BYTES: Final = Metric(
     "kinference_untaken_bytes", Kind.GAUGE, "Bytes of requests on all ports that no handler has taken yet."
 )
+DISCOVERY_ENDPOINTS: Final = Metric(
+    "kinference_discovery_endpoints", Kind.GAUGE, "Endpoints of a pool that its source has told of.", ("pool",)
+)
+DISCOVERY_AGE: Final = Metric(
+    "kinference_discovery_age_seconds", Kind.GAUGE, "Since the source of a pool last told anything.", ("pool",)
+)
+DISCOVERY_FAILURES: Final = Metric(
+    "kinference_discovery_failures_total",
+    Kind.COUNTER,
+    "Times that the source of a pool could not tell, or broke off.",
+    ("pool",),
+)
 
 TABLE: Final[tuple[Metric, ...]] = (
     EVENT_LOOP_LAG,
@@ -238,6 +250,9 @@ TABLE: Final[tuple[Metric, ...]] = (
     GATEWAY_FAILURES,
     GATEWAY_TOKENS,
     CUT_SHORT,
+    DISCOVERY_ENDPOINTS,
+    DISCOVERY_AGE,
+    DISCOVERY_FAILURES,
     MODELS_FORGOTTEN,
     PICKS,
     PICK_SECONDS,

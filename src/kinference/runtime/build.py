@@ -14,6 +14,7 @@ from kinference.dashboard.admin import Admin, AdminSources
 from kinference.dashboard.control import ControlApi
 from kinference.dashboard.endpoints import EndpointsApi
 from kinference.errors import ConfigError
+from kinference.fleet.discovery.discoveries import Discoveries
 from kinference.fleet.kv_events import CacheFeeds, FeedParts
 from kinference.fleet.tokenize import PromptTokens
 from kinference.fleet.watch import FleetWatcher
@@ -87,6 +88,7 @@ class Parts:
     desk: Desk
     upstream: Upstream
     watcher: FleetWatcher
+    discoveries: Discoveries
     feeds: CacheFeeds
     prompt_tokens: PromptTokens
     timer: ReclaimTimer
@@ -116,6 +118,7 @@ def build_parts(config: Config, upstream: Upstream, wire: Wire) -> Parts:
         desk,
         upstream,
         watcher,
+        Discoveries(fleet, clock, Random(config.routing.seed), watcher.reconcile),
         feeds,
         prompt_tokens,
         ReclaimTimer(desk, clock),
@@ -235,6 +238,7 @@ def build_admin(
         parts.desk.publish()
         parts.arrivals.publish(parts.metrics)
         publish_cuts(parts.fleet, parts.router, parts.metrics)
+        parts.discoveries.publish(parts.metrics)
 
     drains = Drains(parts.fleet, lambda: parts.router.snapshot(parts.clock.now()))
     return Admin(
@@ -246,6 +250,7 @@ def build_admin(
             decisions=lambda limit: decision_views(parts.desk, parts.router, limit),
             tenants=lambda after, limit: tenant_views(parts.router, parts.clock.now(), after, limit),
             waiting=lambda: waiting_views(parts.desk.admission, parts.clock.now()),
+            discovery=parts.discoveries.statuses,
             unready_reason=unready_reason,
             refresh=refresh,
             control=None if control is None else ControlApi(control.registry, control.routes),

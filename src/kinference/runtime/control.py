@@ -7,11 +7,10 @@ from pathlib import Path
 
 from kinference.config.env import state_folder
 from kinference.config.schema import Config
-from kinference.config.values import bracketed
 from kinference.control.catalogue import Catalogue
 from kinference.control.credentials import Credentials
 from kinference.control.errors import Referred, StoreFailed
-from kinference.control.kubernetes_secrets import Cluster, KubernetesSecrets
+from kinference.control.kubernetes_secrets import KubernetesSecrets
 from kinference.control.registry import Registry
 from kinference.control.routes import RouteParts, Routes
 from kinference.control.service import inference_service
@@ -26,6 +25,7 @@ from kinference.errors import ConfigError
 from kinference.observe.metrics import Metrics
 from kinference.ports import Clock
 from kinference.runtime.backend_sources import RecordSource
+from kinference.runtime.cluster import own_cluster
 from kinference.runtime.followed_backends import FollowedBackends
 from kinference.wire.access import Access
 from kinference.wire.guarded_upstream import GuardedUpstream, admits_any, admits_public
@@ -34,7 +34,6 @@ from kinference.wire.rpc import RpcService
 from kinference.wire.trust import Trust
 
 SQLITE = "sqlite:///"
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +67,13 @@ def build_credentials(environ: Mapping[str, str], kubernetes: KubernetesSecrets 
 
 @asynccontextmanager
 async def kubernetes_secrets(environ: Mapping[str, str], clock: Clock) -> AsyncIterator[KubernetesSecrets | None]:
-    """Those of the cluster that this process is a pod of; None outside of one.
-
-    Kubernetes sets the variables, and mounts the service account's files (kubernetes.io, "Access the API from a pod").
-    """
-    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "443")
-    authority = SERVICE_ACCOUNT / "ca.crt"
-    if not host or not authority.exists():
+    """Those of the cluster that this process is a pod of; None outside of one."""
+    cluster = own_cluster(environ)
+    if cluster is None:
         yield None
         return
-    cluster = Cluster(f"https://{bracketed(host)}:{port}", SERVICE_ACCOUNT / "token")
-    async with Http1Upstream(Trust(authority)) as upstream:
-        yield KubernetesSecrets(upstream, cluster, clock.now)
+    async with Http1Upstream(Trust(cluster.authority)) as upstream:
+        yield KubernetesSecrets(upstream, cluster.api, clock.now)
 
 
 def key_source(environ: Mapping[str, str]) -> KeySource:

@@ -27,7 +27,7 @@ def _known(fleet: Fleet, rules: Iterable[ModelRule]) -> Iterator[ServedModel]:
     for endpoint in fleet.endpoints():
         yield from (ServedModel(name, owned_by=endpoint.engine.value) for name in endpoint.models)
     told = {endpoint.spec.pool for endpoint in fleet.endpoints() if endpoint.models}
-    if any(endpoint.spec.pool not in told for endpoint in fleet.endpoints()):
+    if any(pool not in told for pool in fleet.pools()):
         yield ANY_MODEL
     for backend in fleet.backends():
         yield from (ServedModel(name, owned_by=str(backend.ref)) for name in backend.models)

@@ -13,7 +13,7 @@ from kinference.core.policy import RoutingRules
 from kinference.ids import Address, ObjectRef, StreamId
 from kinference.picker.choosing import Chosen, choose
 from kinference.ports import PickArguments
-from kinference.runtime.rules import apply, routing_rules
+from kinference.runtime.rules import apply, endpoint_specs, routing_rules
 from kinference.vocabulary import QosClass
 
 
@@ -50,19 +50,29 @@ class Question:
 def rehearse(config: Config, state: Iterable[EndpointState] | None, question: Question) -> Chosen:
     """What would be decided. Without a state all endpoints are idle and serve whatever they are asked for.
 
-    Where nothing names any pool the fleet is what the state lists, as of a router that was told of engines by flags.
+    Where nothing names any pool, or a pool is discovered, its endpoints are what the state lists: as of a router that
+    was told of engines by flags, or found them.
     """
     fleet = Fleet()
     rules = routing_rules(config)
     router = Router(fleet, rules, Random(question.seed))
     apply(config, router, fleet)
-    if state is not None and not config.pools:
+    if state is not None:
         state = tuple(state)
-        _found(fleet, state)
+        _discovered(fleet, config, state)
+        if not config.pools:
+            _found(fleet, state)
     for one in _idle(fleet, rules, question) if state is None else state:
         _tell(fleet, one)
     arguments = PickArguments(StreamId(0), question.tenant, qos=question.qos, request_path=question.path)
     return choose(router, arguments, question.body, 0.0)
+
+
+def _discovered(fleet: Fleet, config: Config, state: Iterable[EndpointState]) -> None:
+    for pool in config.pools:
+        if pool.discovery is not None:
+            present = [Address(one.address) for one in state if one.pool == str(pool.ref)]
+            fleet.set_pool(pool.ref, endpoint_specs(pool, present))
 
 
 def _found(fleet: Fleet, state: Iterable[EndpointState]) -> None:

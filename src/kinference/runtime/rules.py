@@ -1,6 +1,7 @@
 """From the configuration to what the core reads: pools, backends and rules."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from glob import escape
 from hashlib import blake2b
 from types import MappingProxyType
@@ -16,32 +17,46 @@ from kinference.core.pick import Router
 from kinference.core.policy import ModelRule, RoutingRules, Target, TargetKind, TenantRule
 from kinference.core.prices import Price, PricedModel
 from kinference.core.waiting import AdmissionRules, ClassRule
-from kinference.fleet.static import set_static_pools
+from kinference.fleet.discovery.static import set_static_pools
 from kinference.gateway.backends import BackendRoute
-from kinference.ids import ObjectRef
+from kinference.ids import Address, ObjectRef
 from kinference.runtime.price_list import listed_price
 from kinference.vocabulary import QosClass
 
 NO_RECORDS: Final[Mapping[ObjectRef, BackendRoute]] = MappingProxyType({})
 
 
-def endpoint_specs(pool: Pool) -> tuple[EndpointSpec, ...]:
-    """A pool's endpoints as discovery hands them over."""
-    return tuple(_endpoint_spec(pool, endpoint) for endpoint in pool.endpoints)
+def endpoint_specs(pool: Pool, present: Iterable[Address] = ()) -> tuple[EndpointSpec, ...]:
+    """A pool's endpoints as they are listed. One that is discovered keeps those that are `present`, for its source to
+    say whether they stay.
+    """
+    template = template_of(pool)
+    if pool.discovery is not None:
+        return tuple(replace(template, address=address) for address in present)
+    return tuple(_endpoint_spec(template, endpoint) for endpoint in pool.endpoints)
 
 
-def _endpoint_spec(pool: Pool, endpoint: Endpoint) -> EndpointSpec:
-    return EndpointSpec(
-        pool=pool.ref,
+def _endpoint_spec(template: EndpointSpec, endpoint: Endpoint) -> EndpointSpec:
+    return replace(
+        template,
         address=endpoint.url.address,
         scheme=endpoint.url.scheme,
         path_prefix=endpoint.url.path,
-        engine=pool.engine,
         labels=endpoint.labels,
         weight=endpoint.weight,
+        cache_feed=_cache_feed(endpoint.kv_events) or template.cache_feed,
+    )
+
+
+def template_of(pool: Pool) -> EndpointSpec:
+    """What a pool says of each of its endpoints, whatever its address."""
+    return EndpointSpec(
+        pool=pool.ref,
+        address=Address(""),
+        engine=pool.engine,
         models=pool.models,
         prices=_prices(pool.prices),
-        cache_feed=_cache_feed(endpoint.kv_events or pool.kv_events),
+        cache_feed=_cache_feed(pool.kv_events),
         lacks=_lacks(pool.lacks),
         context_tokens=pool.context_tokens,
     )
@@ -174,5 +189,12 @@ def apply(config: Config, router: Router, fleet: Fleet, records: Mapping[ObjectR
     router.reconfigure(routing_rules(config))
     router.recordings.resize(config.routing.record)
     router.refusals.resize(config.routing.record)
-    set_static_pools(fleet, {pool.ref: endpoint_specs(pool) for pool in config.pools})
+    present = [(one.spec.pool, one.spec.address) for one in fleet.endpoints()]
+    set_static_pools(
+        fleet,
+        {
+            pool.ref: endpoint_specs(pool, [address for ref, address in present if ref == pool.ref])
+            for pool in config.pools
+        },
+    )
     fleet.set_backends(backend_specs(config, records))

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import msgspec
 
@@ -26,6 +27,7 @@ from kinference.runtime.build import (
     build_servers,
 )
 from kinference.runtime.control import opened_store
+from kinference.runtime.discovery import Ways, ways
 from kinference.runtime.lag import watch_lag
 from kinference.runtime.links import Links, link
 from kinference.runtime.planes import ALL, Plane
@@ -55,9 +57,10 @@ class Ports(msgspec.Struct, frozen=True, omit_defaults=True):
 class Service:
     """The planes of one process. Made by `running`."""
 
-    def __init__(self, config: Config, parts: Parts, links: Links, spending: Spending) -> None:
+    def __init__(self, config: Config, parts: Parts, links: Links, spending: Spending, ways: Ways) -> None:
         self.config = config
-        self._parts, self._links, self._spending = parts, links, spending
+        self._parts, self._links, self._spending, self._ways = parts, links, spending, ways
+        parts.discoveries.configure(ways.wanted(config))
         links.backends.on_change(self._follow_backends)
         self._follow_backends()
         self._count_money()
@@ -76,8 +79,9 @@ class Service:
         """None when requests can be served, else what is missing."""
         if not self._routes_requests:
             return None
-        draining = self._parts.desk.is_draining
-        return self._links.trouble() or unready_reason(self._parts.fleet, draining=draining)
+        parts = self._parts
+        trouble = self._links.trouble()
+        return trouble or unready_reason(parts.fleet, parts.discoveries.why_none(), draining=parts.desk.is_draining)
 
     def _serve_gateway(self, exchange: Exchange) -> Awaitable[None]:
         return self._gateway.handle(exchange)
@@ -107,6 +111,7 @@ class Service:
     async def settled(self) -> None:
         """Wait until every endpoint has been looked at once."""
         if self._routes_requests:
+            await self._parts.discoveries.settle()
             await self._parts.watcher.settle()
 
     def in_flight(self) -> Mapping[str, int]:
@@ -127,6 +132,7 @@ class Service:
         self._parts.access.replace(*access_credentials(config, self._parts.clock.wall))
         self._gateway = build_gateway(config, self._parts, self._links.picker, self._links.backends)
         self._links.backends.configure(config)
+        self._parts.discoveries.configure(self._ways.wanted(config))
         self._parts.watcher.reconcile()
 
     async def drain(self, timeout: Seconds) -> None:
@@ -182,7 +188,8 @@ async def running(config: Config, wire: Wire = Wire.OWN, planes: frozenset[Plane
         links = await link(config, parts, planes, process_environment(), stack)
         store = await stack.enter_async_context(opened_store(config, process_environment()))
         spending = Spending(parts.router.accounts, store, parts.clock)
-        service = Service(config, parts, links, spending)
+        known = await stack.enter_async_context(ways(upstream, process_environment(), Random(config.routing.seed)))
+        service = Service(config, parts, links, spending, known)
         await open_budgets(spending)
         stack.push_async_callback(spending.try_to_book)
         stack.push_async_callback(service.drain, 0)
@@ -191,7 +198,7 @@ async def running(config: Config, wire: Wire = Wire.OWN, planes: frozenset[Plane
         background = await stack.enter_async_context(asyncio.TaskGroup())
         works = [links.backends.run(), watch_lag(parts.clock, parts.metrics), *(work() for work in links.works)]
         if not planes.isdisjoint((Plane.PICKER, Plane.GATEWAY)):
-            works.append(parts.watcher.run())
+            works += [parts.watcher.run(), parts.discoveries.run()]
         if Plane.PICKER in planes:
             parts.watcher.accompany(parts.feeds.start)
             works += [parts.timer.run(), parts.prompt_tokens.run(), spending.run()]

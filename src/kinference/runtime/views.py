@@ -73,14 +73,18 @@ def waiting_views(admission: Admission, now: Seconds) -> Sequence[Mapping[str, o
     ]
 
 
-def unready_reason(fleet: Fleet, *, draining: bool) -> str | None:
-    """None when at least one destination could serve; else what is missing and what to look at."""
+def unready_reason(fleet: Fleet, undiscovered: str | None = None, *, draining: bool) -> str | None:
+    """None when at least one destination could serve; else what is missing and what to look at. `undiscovered` is why
+    pools that are discovered may have no endpoint.
+    """
     if draining:
         return "shutting down: what is under way finishes, nothing new is taken"
     endpoints = fleet.endpoints()
     serving = [endpoint for endpoint in endpoints if endpoint.ready and endpoint.models]
     if fleet.backends() or not all(endpoint.draining for endpoint in serving):
         return None
+    if not endpoints and undiscovered is not None:
+        return f"no endpoint is discovered: {undiscovered}"
     if not endpoints:
         return "no pool has an endpoint and there is no backend; add one to the configuration"
     if serving:

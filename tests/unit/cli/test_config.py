@@ -31,6 +31,12 @@ def test_a_good_file_is_ok_and_summed_up(file: Path, capsys: pytest.CaptureFixtu
     assert captured.err == ""
 
 
+def test_pools_that_are_discovered_are_counted(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("pools: [{name: p, discovery: {dns: {name: engines, port: 8000}}}]\n")
+    assert kinference_config("check", str(file)) == 0
+    assert ": ok: pools 1 (endpoints 0, discovered 1), backends 0" in capsys.readouterr().out
+
+
 def test_every_problem_of_a_bad_file_is_a_line_on_stderr(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("pool: []\nlimits: {body_ttl: soon}\n")
     assert kinference_config("check", str(file)) == 1

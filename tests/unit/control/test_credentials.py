@@ -5,10 +5,11 @@ import pytest
 
 from kinference.control.credentials import Credentials
 from kinference.control.errors import StoreFailed, Unmet
-from kinference.control.kubernetes_secrets import Cluster, KubernetesSecrets
+from kinference.control.kubernetes_secrets import KubernetesSecrets
 from kinference.control.providers import place_of
 from kinference.control.store.keys import KeySource
 from kinference.control.store.sealing import Sealer
+from kinference.wire.cluster import Cluster
 from tests.unit.control.fakes import Answer, Outside
 
 PLACE = place_of("p", "KEY")

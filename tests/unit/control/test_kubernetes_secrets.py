@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from kinference.control.errors import Unmet
-from kinference.control.kubernetes_secrets import FRESH_FOR, Cluster, KubernetesSecrets
+from kinference.control.kubernetes_secrets import FRESH_FOR, KubernetesSecrets
 from kinference.errors import KinferenceError, UpstreamUnreachable
+from kinference.wire.cluster import Cluster
 from tests.unit.control.fakes import Answer, Outside
 
 REFERENCE = "k8s:inference/openai/OPENAI_API_KEY"

@@ -75,6 +75,7 @@ def admin(unready: str | None = None, access: Access | None = None, *, is_local:
                 :limit
             ],
             waiting=lambda: [{"longest_s": 2.0}],
+            discovery=lambda: [{"pool": "default/p", "error": ""}],
             unready_reason=lambda: unready,
             refresh=lambda: metrics.count(EXPIRED, "body"),
             control=NoControl(),
@@ -203,6 +204,11 @@ async def test_who_waits_is_listed() -> None:
     assert msgspec.json.decode(exchange.sent) == {"waiting": [{"longest_s": 2.0}]}
 
 
+async def test_how_the_discovery_of_pools_fares_is_listed() -> None:
+    exchange = await ask("/api/v1/discovery")
+    assert msgspec.json.decode(exchange.sent) == {"discovery": [{"pool": "default/p", "error": ""}]}
+
+
 async def test_tenants_are_listed_with_their_use() -> None:
     exchange = await ask("/api/v1/tenants")
     assert msgspec.json.decode(exchange.sent) == {"tenants": [{"tenant": name} for name in TENANTS], "next": None}
@@ -245,6 +251,7 @@ GUARDED_PATHS = (
     "/api/v1/refusals",
     "/api/v1/tenants",
     "/api/v1/waiting",
+    "/api/v1/discovery",
     "/api/v1/providers",
     "/api/v1/routes",
     "/nope",

@@ -39,7 +39,7 @@ async def test_the_page_has_a_place_for_each_of_its_sections_and_asks_for_what_t
     named = re.search(r"const SECTIONS = \{ (.*) \};", script)
     assert named
     sections = named[1].split(", ")
-    assert sections == ["waiting", "endpoints", "tenants", "decisions"]
+    assert sections == ["waiting", "endpoints", "discovery", "tenants", "decisions"]
     assert all(f'<div id="{name}">' in html for name in sections)
 
 

@@ -37,6 +37,12 @@ def test_a_pool_of_which_no_endpoint_has_told_its_models_may_serve_any() -> None
     assert model.is_glob
 
 
+def test_a_pool_that_has_no_endpoint_yet_may_serve_any() -> None:
+    made = fleet("llama")
+    made.set_pool(ObjectRef("default", "discovered"), ())
+    assert any(model.matches("whatever") for model in served_models(made, ()))
+
+
 def test_endpoints_of_one_pool_serve_the_same_models_so_one_that_is_silent_adds_nothing() -> None:
     made = fleet("llama")
     made.set_pool(POOL, [EndpointSpec(POOL, ADDRESS), EndpointSpec(POOL, Address("127.0.0.1:9"))])

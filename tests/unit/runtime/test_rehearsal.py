@@ -1,8 +1,9 @@
 """A decision tried out."""
 
 from kinference.config.destinations import Endpoint, ModelRoute, Pool, Target
+from kinference.config.discovery import Discovery, DnsDiscovery
 from kinference.config.schema import Config
-from kinference.config.values import Name, Url
+from kinference.config.values import Count, Name, Url
 from kinference.core.decision import EndpointChoice
 from kinference.ids import ObjectRef
 from kinference.runtime.rehearsal import EndpointState, Question, rehearse
@@ -56,3 +57,11 @@ def test_a_fleet_that_nothing_names_is_that_of_the_state() -> None:
     explanation = rehearse(Config(), found, QUESTION).decision.explain()
     assert [one.destination for one in explanation.candidates] == ["here/p/a:8000", "there/q/b:8000"]
     assert [one.destination for one in rehearse(CONFIG, found, QUESTION).decision.explain().candidates] == []
+
+
+def test_a_pool_that_is_discovered_has_what_the_state_lists_of_it() -> None:
+    discovery = Discovery(dns=DnsDiscovery(Name("engines"), Count(8000)))
+    config = Config(pools=(*CONFIG.pools, Pool(Name("q"), discovery=discovery)))
+    found = [state("c:8000", pool="default/q"), state("d:8000", pool="default/elsewhere")]
+    explanation = rehearse(config, found, QUESTION).decision.explain()
+    assert [one.destination for one in explanation.candidates] == ["default/q/c:8000"]

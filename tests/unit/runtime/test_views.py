@@ -76,6 +76,7 @@ def test_readiness_says_what_is_missing() -> None:
     assert "no models known at 127.0.0.1:8000" in str(unready_reason(fleet(ready=True, models=()), draining=False))
     assert "shutting down" in str(unready_reason(fleet(ready=True), draining=True))
     assert "no pool has an endpoint" in str(unready_reason(Fleet(), draining=False))
+    assert unready_reason(Fleet(), "DNS failed", draining=False) == "no endpoint is discovered: DNS failed"
     drained = fleet(ready=True)
     drained.set_draining(POOL, ADDRESS, draining=True)
     assert "every endpoint drains: 127.0.0.1:8000; " in str(unready_reason(drained, draining=False))

@@ -80,6 +80,15 @@ function endpoints(rows) {
   ]))];
 }
 
+function discovery(rows) {
+  if (!rows.length) return [make("p", "The endpoints of every pool are listed.", "quiet")];
+  return [table(["pool", "source", "endpoints", "draining", "told", "error"], rows.map((row) => [
+    row.pool, row.source, row.endpoints, row.draining,
+    row.told_s_ago === null ? "never" : `${seconds(row.told_s_ago)} ago`,
+    row.error ? make("span", row.error, "bad") : "",
+  ]))];
+}
+
 function tenants(rows) {
   if (!rows.length) return [make("p", "None was active.", "quiet")];
   return [table(["tenant", "in flight", "requests left", "tokens left", "spent, USD"], rows.map((row) => [
@@ -95,7 +104,7 @@ function decisions(rows) {
 }
 
 const QUERIES = { decisions: "?limit=20", tenants: "?limit=100" };
-const SECTIONS = { waiting, endpoints, tenants, decisions };
+const SECTIONS = { waiting, endpoints, discovery, tenants, decisions };
 
 async function ask(path, options = {}) {
   const headers = { accept: "application/json" };

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from kinference.core.fleet import EndpointSpec
-from kinference.fleet.static import set_static_pools
+from kinference.fleet.discovery.static import set_static_pools
 from kinference.ids import Address, ObjectRef
 from kinference.vocabulary import Engine
 from tests.unit.fleet.fakes import HERE, POOL, fleet_of, spec
