@@ -114,8 +114,9 @@ class Connection(asyncio.Protocol):
             self.hold_reading()
 
     def eof_received(self) -> bool:
-        """Whether the connection stays open for writing."""
+        """Whether the connection stays open for writing. Where not, it is closed behind what was written."""
         if self._is_ending or self._exchange is None or not self._exchange.is_received or not self._can_half_close:
+            self._write_all()
             return False
         self._is_half_closed = True
         self._probe(_FIRST_PROBE, _PROBES_MAX)

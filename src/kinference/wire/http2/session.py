@@ -113,6 +113,11 @@ class Http2Session(asyncio.Protocol, ABC, Generic[Head]):
         self._is_collecting = False
         self._flush()
 
+    def eof_received(self) -> None:
+        """The transport closes behind this, and is to have all that it can take by then."""
+        self._flush()
+        self._turn.flush()
+
     def pause_writing(self) -> None:
         self._is_paused = True
         self._connection.pause()

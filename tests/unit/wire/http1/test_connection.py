@@ -5,8 +5,12 @@ import time
 
 import pytest
 
+from kinference.runtime.clock import SystemClock
 from kinference.wire.exchange import Exchange, respond
+from kinference.wire.http1.connection import Connection
+from kinference.wire.http1.deadlines import Deadlines
 from kinference.wire.server_options import HttpServerOptions
+from kinference.wire.site import Site
 from kinference.wire.untaken import Untaken
 from tests.unit.wire.http1.serving import GET, answer, connected, echo, serving
 
@@ -290,3 +294,42 @@ async def test_a_body_that_its_handler_never_reads_is_given_back_with_the_answer
         writer.write(b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nabc")
         await is_answered.wait()
         assert account.held == 0
+
+
+class Kept(asyncio.Transport):
+    """Keeps what is written."""
+
+    written = b""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def is_closing(self) -> bool:
+        return False
+
+    def can_write_eof(self) -> bool:
+        return True
+
+
+async def test_an_answer_of_the_turn_in_which_its_client_stops_talking_is_written() -> None:
+    """The transport closes by itself then, and takes nothing any more."""
+    asked: list[Exchange] = []
+
+    async def handler(exchange: Exchange) -> None:
+        asked.append(exchange)
+        await asyncio.Event().wait()
+
+    loop = asyncio.get_running_loop()
+    site = Site(handler, SystemClock(), HttpServerOptions(), loop, Deadlines(loop))
+    connection, transport, other = Connection(site), Kept(), Kept()
+    connection.connection_made(transport)
+    connection.data_received(GET)
+    await asyncio.sleep(0.01)
+    site.turn.write(other, b"the first of the turn, which goes at once")
+    await respond(asked[0], 200, b"ok", b"text/plain")
+    assert not connection.eof_received()
+    assert transport.written.endswith(b"\r\n\r\nok")
+    for handling in tuple(site.handlers):
+        handling.cancel()
+    site.deadlines.close()
+    await asyncio.sleep(0.01)

@@ -185,3 +185,13 @@ async def test_a_connection_that_is_lost_gives_back_what_it_brought_and_waits_fo
     account.give_back(1)
     await asyncio.sleep(0)
     assert transport.kinds() == []
+
+
+async def test_what_was_said_in_the_turn_in_which_the_peer_stops_talking_is_written() -> None:
+    session, transport = connected()
+    other = ListTransport()
+    await asyncio.sleep(0.01)
+    transport.turn.write(other, b"the first of the turn, which goes at once")
+    session.data_received(HELLO + frames.frame(FrameType.PING, 0, 0, b"12345678"))
+    session.eof_received()
+    assert FrameType.PING in [kind for kind, _, _, _ in split(transport.written)]
