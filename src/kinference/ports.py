@@ -3,8 +3,8 @@
 Implementations live above (`picker/`, `wire/`, `runtime/`); nobody below the composition root knows which is used.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -256,15 +256,19 @@ class UpstreamAnswer(Protocol):
         """
         ...
 
-    async def pour(self, sink: Sink) -> None:
+    def pour(self, sink: Sink) -> Coroutine[Any, Any, None]:
         """Give all that `chunks` would to the sink. Raises what `chunks` and the sink raise."""
-        async for chunk in self.chunks():
-            sink.take(chunk)
-            await sink.ready()
+        return _poured(self.chunks(), sink)
 
     def close(self) -> Awaitable[None]:
         """Give the connection back if the answer was read to its end, else close it. Safe to call twice."""
         ...
+
+
+async def _poured(chunks: AsyncIterator[bytes], sink: Sink) -> None:
+    async for chunk in chunks:
+        sink.take(chunk)
+        await sink.ready()
 
 
 Told: TypeAlias = Callable[[UpstreamAnswer | KinferenceError | None], None]

@@ -1,51 +1,16 @@
 """One connection to a destination, told by a fake transport what happens on it."""
 
-import asyncio
-
 import pytest
 
 from kinference.errors import UpstreamCut, UpstreamTimeout, UpstreamUnreachable
-from kinference.wire.http1.deadlines import NEVER, Deadlines
+from kinference.wire.http1.deadlines import NEVER
 from kinference.wire.http1.link import Link
 from kinference.wire.turn import Turn
-
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
-
-
-class FakeTransport:
-    def __init__(self) -> None:
-        self.written = b""
-        self.unsent = 0
-        self.is_reading = True
-        self.is_aborted = False
-        self.aborted = asyncio.Event()
-
-    def write(self, piece: bytes) -> None:
-        self.written += piece
-
-    def writelines(self, pieces: list[bytes]) -> None:
-        self.written += b"".join(pieces)
-
-    def get_write_buffer_size(self) -> int:
-        return self.unsent
-
-    def is_closing(self) -> bool:
-        return self.is_aborted
-
-    def pause_reading(self) -> None:
-        self.is_reading = False
-
-    def resume_reading(self) -> None:
-        self.is_reading = True
-
-    def abort(self) -> None:
-        self.is_aborted = True
-        self.aborted.set()
+from tests.unit.wire.http1.linked import HEAD, FakeTransport, opened
 
 
 def linked() -> tuple[Link, FakeTransport]:
-    link, transport = Link("http://a:1", Deadlines(asyncio.get_running_loop()), Turn()), FakeTransport()
-    link.connection_made(transport)  # type: ignore[arg-type] # all of a transport that is used
+    link, transport = opened()
     link.ask([b"GET /", b" HTTP/1.1"], to_head=False)
     return link, transport
 
@@ -53,8 +18,7 @@ def linked() -> tuple[Link, FakeTransport]:
 async def test_an_answer_that_comes_before_its_request_was_written_lets_it_be_written_first() -> None:
     turn = Turn()
     turn.write(FakeTransport(), b"first of the turn")
-    link, transport = Link("http://a:1", Deadlines(asyncio.get_running_loop()), turn), FakeTransport()
-    link.connection_made(transport)  # type: ignore[arg-type] # all of a transport that is used
+    link, transport = opened(turn=turn)
     link.ask([b"GET / HTTP/1.1"], to_head=False)
     assert transport.written == b""
     link.data_received(HEAD + b"abcd")
