@@ -17,14 +17,38 @@ from kinference.gateway.delivery import Deliverer
 from kinference.gateway.dispatch import Dispatch
 from kinference.gateway.door import Door, Visit
 from kinference.gateway.options import GatewayOptions, Outside
+from kinference.gateway.own_fields import own_fields
 from kinference.gateway.relay import Relay
 from kinference.gateway.routes import Route, find
 from kinference.gateway.streaming import Streaming
 from kinference.ports import Asked, UpstreamAnswer
-from kinference.wire.exchange import Course, Exchange, Work
+from kinference.wire.exchange import Course, Exchange, Handler, Work
 
 Rest: TypeAlias = "Callable[[Serving], Awaitable[None]]"
 """Awaits what is left of one."""
+
+
+class Entry:
+    """Where requests come in. Each is served by the configuration of its beginning."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        """Of the configuration as it is now."""
+
+    def handle(self, exchange: Exchange) -> Awaitable[None]:
+        """Serve one request: the entry point for the HTTP carrier."""
+        return self.handler(exchange)
+
+
+class Courses:
+    """The requests of one configuration."""
+
+    def __init__(self, door: Door, outside: Outside, options: GatewayOptions, rest: Rest) -> None:
+        self._door, self._outside, self._options, self._rest = door, outside, options, rest
+
+    def handle(self, exchange: Exchange) -> "Serving":
+        """Serve one request."""
+        return Serving(exchange, self._door, self._outside, self._options, self._rest)
 
 
 class Serving(Course):
@@ -113,7 +137,8 @@ class Serving(Course):
         if delivery.way_back is not None or delivery.is_foreign_count:
             return None
         relay, head = Deliverer(self._outside, self._options, visit.record, self._route).relay(delivery, self.exchange)
-        visit.reply.start(delivery.answer.status, head)
+        status = delivery.answer.status
+        self.exchange.start(status, (*head, *own_fields(visit.record, visit.dialect, self._outside.clock, status)))
         self.relay = relay
         self._outside.departure.leave(self)
         return relay

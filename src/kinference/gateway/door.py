@@ -12,8 +12,7 @@ from kinference.gateway.backends import Inbound
 from kinference.gateway.errors import Refusal
 from kinference.gateway.held_body import HeldBody
 from kinference.gateway.options import GatewayOptions, Outside
-from kinference.gateway.reply import Reply
-from kinference.gateway.routes import SERVED, Route, dialect_of, missed
+from kinference.gateway.routes import SERVED, Dialect, Route, dialect_of, missed
 from kinference.structs import Frozen
 from kinference.vocabulary import Api, Loss
 from kinference.wire.exchange import Exchange
@@ -43,9 +42,8 @@ class Turned(Frozen, frozen=True):
 class Visit:
     """One request by its head, and its client."""
 
-    def __init__(self, exchange: Exchange, told: Table, reply: Reply) -> None:
-        self.exchange, self.told, self.reply = exchange, told, reply
-        self.record = reply.record
+    def __init__(self, exchange: Exchange, told: Table, record: Record, dialect: Dialect) -> None:
+        self.exchange, self.told, self.record, self.dialect = exchange, told, record, dialect
         self.caller: Caller = ANYONE
         self.loss = _WARN
 
@@ -54,19 +52,19 @@ class Door:
     """Where each request comes by."""
 
     def __init__(self, outside: Outside, options: GatewayOptions) -> None:
-        self._picker, self._clock, self._options = outside.picker, outside.clock, options
+        self._picker, self._options = outside.picker, options
         self._keyring = Keyring(options.keys, allow_unauthenticated=options.allow_unauthenticated)
         self._body_limits = options.body_limits
         self._id_prefix, self._numbers = f"req_{token_hex(8)}", count(1)
 
     def meet(self, exchange: Exchange) -> Visit:
-        """Begin a request's record and its answer, also of one that will not be let in."""
+        """Begin a request's record, also of one that will not be let in."""
         told, path = table(exchange.headers), exchange.path
         request_id = headers.request_id_of(told) or self._new_request_id()
         record = Record(request_id, path[:_LOGGED_PATH_MAX], exchange.accepted_at)
         is_anthropic, is_google = b"anthropic-version" in told, b"x-goog-api-key" in told
         dialect = dialect_of(path, anthropic_version=is_anthropic, google_key=is_google)
-        return Visit(exchange, told, Reply(exchange, dialect, record, self._clock))
+        return Visit(exchange, told, record, dialect)
 
     def _new_request_id(self) -> str:
         """Unique, and no secret."""

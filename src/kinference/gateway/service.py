@@ -11,7 +11,7 @@ from kinference.gateway.access_log import End
 from kinference.gateway.answering import WARNINGS
 from kinference.gateway.attempts import Delivery
 from kinference.gateway.auth import Caller
-from kinference.gateway.course import Serving
+from kinference.gateway.course import Courses, Serving
 from kinference.gateway.delivery import Deliverer
 from kinference.gateway.dispatch import Dispatch, Estimated
 from kinference.gateway.door import Door, Turned, Visit, explained
@@ -22,7 +22,7 @@ from kinference.gateway.routes import Duty, Route, find, shown_by
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.observe.metrics import BODIES_REFUSED
 from kinference.shapes.counting import write_count
-from kinference.wire.exchange import Exchange, respond
+from kinference.wire.exchange import respond
 
 _HEALTH: Final = Duty.HEALTH
 """Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
@@ -34,10 +34,8 @@ class Gateway:
     def __init__(self, outside: Outside, options: GatewayOptions) -> None:
         self._outside, self._options = outside, options
         self._door = Door(outside, options)
-
-    def handle(self, exchange: Exchange) -> Serving:
-        """Serve one request: the entry point for the HTTP carrier."""
-        return Serving(exchange, self._door, self._outside, self._options, self._serve)
+        self.handle = Courses(self._door, outside, options, self._serve).handle
+        """The entry point for the HTTP carrier."""
 
     async def _serve(self, serving: Serving) -> None:
         """All of a request, or the rest of one that has come some way."""
@@ -62,22 +60,28 @@ class Gateway:
         finally:
             access_log.write(visit.record, self._outside.clock.now(), self._outside.metrics)
 
+    def _reply(self, visit: Visit) -> Reply:
+        return Reply(visit.exchange, visit.dialect, visit.record, self._outside.clock)
+
     async def _own_up(self, visit: Visit) -> None:
         """A fault of ours is told in the client's words, where no head has gone."""
         if visit.record.status:
             return
         with suppress(ClientGone):
-            await visit.reply.refuse(Refusal(errors.INTERNAL, "the gateway failed at this request; its log says how"))
+            await self._reply(visit).refuse(
+                Refusal(errors.INTERNAL, "the gateway failed at this request; its log says how")
+            )
         visit.record.end = End.INTERNAL
 
     async def _tell(self, visit: Visit, route: Route | Turned) -> None:
         """Answer what needs no destination."""
+        reply = self._reply(visit)
         if isinstance(route, Turned):
-            await visit.reply.refuse(route.refusal, *route.fields)
+            await reply.refuse(route.refusal, *route.fields)
         elif route.duty is Duty.LIST_MODELS:
-            await self._list_models(visit.reply, visit.caller)
+            await self._list_models(reply, visit.caller)
         else:
-            await self._show_model(visit.reply, visit.caller)
+            await self._show_model(reply, visit.caller)
 
     async def _list_models(self, reply: Reply, caller: Caller) -> None:
         directory = self._outside.directory
@@ -96,7 +100,7 @@ class Gateway:
         await reply.json(listing.of_one(found, reply.dialect))
 
     async def _infer(self, visit: Visit, route: Route, serving: Serving) -> None:
-        outside, reply, record = self._outside, visit.reply, visit.record
+        outside, reply, record = self._outside, self._reply(visit), visit.record
         dispatch = serving.dispatch or Dispatch(outside, self._options, record, self._door.order(visit, route))
         order = dispatch.order
         try:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from kinference.config.schema import Config, Peer
 from kinference.config.values import HostPort
 from kinference.control.errors import StoreFailed
 from kinference.errors import ConfigError
+from kinference.gateway.course import Entry
 from kinference.ids import Seconds
 from kinference.runtime.build import (
     Handlers,
@@ -35,7 +36,6 @@ from kinference.runtime.rules import admission_rules, apply, backend_specs, has_
 from kinference.runtime.spending import Spending
 from kinference.runtime.views import unready_reason
 from kinference.runtime.wires import Wire, http_upstream
-from kinference.wire.exchange import Exchange
 
 DRAIN_POLL: Seconds = 0.05
 PARTING: Seconds = 1.0
@@ -64,10 +64,10 @@ class Service:
         links.backends.on_change(self._follow_backends)
         self._follow_backends()
         self._count_money()
-        self._gateway = build_gateway(config, parts, links.picker, links.backends)
+        self._entry = Entry(build_gateway(config, parts, links.picker, links.backends).handle)
         admin = build_admin(config, parts, links.planes, links.control, self.unready_reason)
         control = links.control.service if links.control is not None else None
-        handlers = Handlers(self._serve_gateway, admin.handle)
+        handlers = Handlers(self._entry.handle, admin.handle)
         self._servers = build_servers(config, parts, links.planes, control, handlers)
         self.ports = Ports()
 
@@ -82,9 +82,6 @@ class Service:
         parts = self._parts
         trouble = self._links.trouble()
         return trouble or unready_reason(parts.fleet, parts.discoveries.why_none(), draining=parts.desk.is_draining)
-
-    def _serve_gateway(self, exchange: Exchange) -> Awaitable[None]:
-        return self._gateway.handle(exchange)
 
     def _follow_backends(self) -> None:
         """A record or a route leads elsewhere: what was wrong with its backends may have been put right."""
@@ -130,7 +127,7 @@ class Service:
         self._links.tokens.replace(config.planes)
         self._count_money()
         self._parts.access.replace(*access_credentials(config, self._parts.clock.wall))
-        self._gateway = build_gateway(config, self._parts, self._links.picker, self._links.backends)
+        self._entry.handler = build_gateway(config, self._parts, self._links.picker, self._links.backends).handle
         self._links.backends.configure(config)
         self._parts.discoveries.configure(self._ways.wanted(config))
         self._parts.watcher.reconcile()

@@ -1,24 +1,21 @@
 """What the connections of one HTTP server share, and what becomes of each request, whichever version brought it."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Coroutine
-from dataclasses import dataclass, field
 from typing import Protocol
 
-from kinference.errors import ClientGone
 from kinference.ids import Seconds
 from kinference.ports import Clock
 from kinference.wire.connections import Connections
 from kinference.wire.exchange import Course, Handler
+from kinference.wire.handling import gone_on, handled
 from kinference.wire.http1 import answers
 from kinference.wire.http1.deadlines import Deadlines
+from kinference.wire.over import OVER
 from kinference.wire.own_exchange import wake
 from kinference.wire.server_options import HttpServerOptions
 from kinference.wire.turn import Turn
-from kinference.wire.work import Handling, OwnWork, Visit, finish
-
-_log = logging.getLogger(__name__)
+from kinference.wire.work import Handling, OwnWork, Visit
 
 
 class Guest(Protocol):
@@ -42,33 +39,34 @@ class Guest(Protocol):
         ...
 
 
-@dataclass(slots=True)
 class Site:
     """One listening server."""
 
-    handler: Handler
-    clock: Clock
-    options: HttpServerOptions
-    loop: asyncio.AbstractEventLoop
-    deadlines: Deadlines
-    connections: Connections[Guest] = field(init=False)
-    handlers: set[Handling] = field(default_factory=set)
-    """Those of requests that are under way."""
-    turn: Turn = field(default_factory=Turn)
-    date: answers.DateLine = field(default_factory=answers.DateLine)
-    is_draining: bool = False
-    is_closed: bool = False
+    is_draining = False
+    is_closed = False
     """Whether every connection has been ended. One may still come that the system had accepted before."""
     _rest: asyncio.Future[None] | None = None
     """Comes to its end when no request is under way."""
 
-    def __post_init__(self) -> None:
-        options = self.options
-        self.connections = Connections(options.connections_max, options.connections_per_peer_max, options.tally)
+    def __init__(
+        self,
+        handler: Handler,
+        clock: Clock,
+        options: HttpServerOptions,
+        loop: asyncio.AbstractEventLoop,
+        deadlines: Deadlines,
+    ) -> None:
+        self.handler, self.clock, self.options, self.loop, self.deadlines = handler, clock, options, loop, deadlines
+        self.connections: Connections[Guest] = Connections(
+            options.connections_max, options.connections_per_peer_max, options.tally
+        )
+        self.handlers: set[Handling] = set()
+        """Those of requests that are under way."""
+        self.turn, self.date = Turn(), answers.DateLine()
 
     def begin(self, exchange: Visit, handling: Awaitable[None] | None = None) -> asyncio.Task[None]:
         """Let the handler answer, in a task of its own."""
-        task = self.loop.create_task(self._handle(exchange, handling))
+        task = self.loop.create_task(handled(exchange, self.handler, handling))
         self.handlers.add(task)
         task.add_done_callback(self.leave)
         return task
@@ -87,7 +85,7 @@ class Site:
         return work
 
     def attend(self, work: OwnWork) -> asyncio.Task[None]:
-        task = self.loop.create_task(self._go_on(work))
+        task = self.loop.create_task(gone_on(work, self.handler))
         task.add_done_callback(lambda _: work.end())
         return task
 
@@ -97,26 +95,10 @@ class Site:
         if self._rest is not None and not self.handlers:
             wake(self._rest)
 
-    async def wait_idle(self, patience: Seconds) -> None:
+    def wait_idle(self, patience: Seconds) -> Awaitable[object]:
         """Wait until no request is under way, for so long."""
-        if self.handlers:
-            if self._rest is None or self._rest.done():
-                self._rest = self.loop.create_future()
-            await asyncio.wait((self._rest,), timeout=patience)
-
-    async def _go_on(self, work: OwnWork) -> None:
-        work.run()
-        await self._handle(work.exchange, work.course)
-
-    async def _handle(self, exchange: Visit, handling: Awaitable[None] | None) -> None:
-        try:
-            await (handling or self.handler(exchange))
-            finish(exchange)
-        except ClientGone:
-            exchange.give_up(400)
-        except Exception:  # noqa: BLE001 - the root of the request's task: one bad request must not take the server down
-            _log.exception("handler failed: %s %s", exchange.method, exchange.path)
-            exchange.give_up(500)
-        finally:
-            if not exchange.is_over:  # cancelled
-                exchange.break_off()
+        if not self.handlers:
+            return OVER
+        if self._rest is None or self._rest.done():
+            self._rest = self.loop.create_future()
+        return asyncio.wait((self._rest,), timeout=patience)

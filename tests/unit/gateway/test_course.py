@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from kinference.errors import ClientGone, KinferenceError, UpstreamTimeout, UpstreamUnreachable
-from kinference.gateway.course import Serving
+from kinference.gateway.course import Entry, Serving
 from kinference.gateway.options import GatewayOptions
 from kinference.gateway.service import Gateway
 from kinference.ids import ResponseId
@@ -26,6 +26,7 @@ from kinference.ports import (
     UpstreamRequest,
 )
 from kinference.vocabulary import AbortReason, Outcome, StreamUsage
+from kinference.wire.exchange import Exchange, Handler
 from kinference.wire.over import OVER
 from tests.unit.gateway.fakes import (
     CUT,
@@ -422,3 +423,20 @@ async def test_a_stream_that_asks_for_no_usage_is_sent_as_ever() -> None:
     way.picker.usage = StreamUsage.NOT_ASKED
     assert way.answer(Whole()) == ["over"]
     assert b"include_usage" in way.upstream.body
+
+
+def test_each_request_is_served_by_the_configuration_that_was_there_when_it_came() -> None:
+    served: list[str] = []
+
+    def serving(by: str) -> Handler:
+        def handle(_exchange: Exchange) -> Awaitable[None]:
+            served.append(by)
+            return Way().serving
+
+        return handle
+
+    entry = Entry(serving("before"))
+    entry.handle(Arrived(CHAT))
+    entry.handler = serving("now")
+    entry.handle(Arrived(CHAT))
+    assert served == ["before", "now"]

@@ -49,7 +49,7 @@ def test_a_request_keeps_its_own_id_and_gets_one_where_it_has_none() -> None:
     ],
 )
 def test_a_request_is_answered_in_its_clients_dialect(path: str, headers: Headers, dialect: Dialect) -> None:
-    assert visit(FakeExchange(path, headers=headers))[1].reply.dialect is dialect
+    assert visit(FakeExchange(path, headers=headers))[1].dialect is dialect
 
 
 def test_a_long_path_is_noted_in_part() -> None:

@@ -1,12 +1,8 @@
-"""What becomes of a request when its handler ends, however it ends."""
+"""The requests of one server: how each sets out, and that the server waits for the last."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Sequence
 
-import pytest
-
-from kinference.errors import ClientGone
 from kinference.ports import Headers
 from kinference.runtime.clock import SystemClock
 from kinference.wire.exchange import Exchange, Handler
@@ -67,51 +63,6 @@ def site_for(handler: Handler, options: HttpServerOptions | None = None) -> Site
 
 async def answering(exchange: Exchange) -> None:
     await exchange.finish()
-
-
-async def leaving(_exchange: Exchange) -> None:
-    return
-
-
-async def losing(_exchange: Exchange) -> None:
-    raise ClientGone("the request's body broke off")
-
-
-async def failing(_exchange: Exchange) -> None:
-    raise KeyError("detail")
-
-
-@pytest.mark.parametrize(
-    ("handler", "ends", "logged"),
-    [
-        (answering, [], []),
-        (leaving, ["500"], ["handler left its answer unfinished: GET /p"]),
-        (losing, ["400"], []),
-        (failing, ["500"], ["handler failed: GET /p"]),
-    ],
-)
-async def test_every_end_of_a_handler_is_an_end_of_its_answer(
-    handler: Handler, ends: list[str], logged: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    exchange, site = NotedExchange(), site_for(handler)
-    with caplog.at_level(logging.ERROR):
-        await site.begin(exchange)
-    assert exchange.ends == ends
-    assert [record.message for record in caplog.records] == logged
-    assert not site.handlers
-
-
-async def test_an_answer_whose_handler_was_cancelled_is_broken_off() -> None:
-    async def waiting(_exchange: Exchange) -> None:
-        await asyncio.Event().wait()
-
-    exchange = NotedExchange()
-    task = site_for(waiting).begin(exchange)
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert exchange.ends == ["broken off"]
 
 
 async def test_a_coroutine_whose_task_is_cancelled_before_it_begins_is_closed() -> None:
