@@ -49,45 +49,52 @@ _UNREACHABLE_STATUS: Final = 502
 _SLOW_STATUS: Final = 504
 
 
-class Order(Frozen, frozen=True):
+class Order:
     """What a client wants served, and for whom."""
 
-    caller: Caller
-    inbound: Inbound
-    body: HeldBody
-    counts: bool = False
-    """Whether its tokens are to be counted, and no answer given."""
-    loss: Loss = Loss.WARN
+    def __init__(
+        self, caller: Caller, inbound: Inbound, body: HeldBody, counts: bool = False, loss: Loss = Loss.WARN
+    ) -> None:
+        """`counts`: its tokens are to be counted, and no answer given."""
+        self.caller: Final = caller
+        self.inbound: Final = inbound
+        self.body: Final = body
+        self.counts: Final = counts
+        self.loss: Final = loss
 
 
-class Sending(Frozen, frozen=True):
+class Sending:
     """A request as it goes to one destination, and what is to be known when its answer comes, as `Delivery` has it."""
 
-    request: UpstreamRequest
-    leg: Leg
-    ticket: Ticket
-    sent_at: Seconds
-    body_bytes: int
-    hide_usage: bool
-    way_back: WayBack | None
-    is_foreign_count: bool
+    hide_usage = False
+    way_back: WayBack | None = None
+    is_foreign_count = False
     streams: bool | None = None
     """Whether the client asked for a stream; None where nobody has looked."""
 
+    def __init__(self, request: UpstreamRequest, leg: Leg, ticket: Ticket, sent_at: Seconds, body_bytes: int) -> None:
+        self.request: Final = request
+        self.leg: Final = leg
+        self.ticket: Final = ticket
+        self.sent_at: Final = sent_at
+        self.body_bytes: Final = body_bytes
 
-class Delivery(Frozen, frozen=True):
+
+class Delivery:
     """A destination's answer, good enough to relay."""
 
-    answer: UpstreamAnswer
-    ticket: Ticket
-    sent_at: Seconds
-    body_bytes: int
-    hide_usage: bool
+    hide_usage = False
     """The usage chunk was our wish, not the client's."""
     way_back: WayBack | None = None
     """How the answer comes to be the client's, where the destination speaks another API."""
-    is_foreign_count: bool = False
+    is_foreign_count = False
     """A count of tokens as another API writes it."""
+
+    def __init__(self, answer: UpstreamAnswer, ticket: Ticket, sent_at: Seconds, body_bytes: int) -> None:
+        self.answer: Final = answer
+        self.ticket: Final = ticket
+        self.sent_at: Final = sent_at
+        self.body_bytes: Final = body_bytes
 
 
 class Failure(Frozen, frozen=True):
@@ -175,8 +182,10 @@ class Attempts:
         sent_at = self._outside.clock.now()
         request = self._request(leg, body)
         ticket.is_dispatched = True
-        is_ours = body is not placed.body
-        return Sending(request, leg, ticket, sent_at, len(placed.body), is_ours, back, is_foreign, placed.streams)
+        sending = Sending(request, leg, ticket, sent_at, len(placed.body))
+        sending.hide_usage = body is not placed.body
+        sending.way_back, sending.is_foreign_count, sending.streams = back, is_foreign, placed.streams
+        return sending
 
     def prepare_in_chat(self, placed: Placed, destination: LocalTarget | ProviderTarget) -> Sending | Failure:
         """What goes to an engine that lacks the client's API, in the one that every engine has. Raises BadBody."""
@@ -196,7 +205,9 @@ class Attempts:
             body, back = in_chat(placed.body, way)
         request = self._request(leg, body)
         ticket.is_dispatched = True
-        return Sending(request, leg, ticket, clock.now(), len(placed.body), False, back, order.counts)
+        sending = Sending(request, leg, ticket, clock.now(), len(placed.body))
+        sending.way_back, sending.is_foreign_count = back, order.counts
+        return sending
 
     def _way_back(self, leg: Leg, placed: Placed) -> WayBack | None:
         order = self._order
@@ -259,9 +270,10 @@ class Attempts:
     def answered(self, answer: UpstreamAnswer, sending: Sending, back: WayBack | None = None) -> Delivery:
         """The destination's answer has begun, and is one. `back`, where it is not of the kind that was asked for."""
         self._waited(sending)
-        s = sending
-        back = back or s.way_back
-        return Delivery(answer, s.ticket, s.sent_at, s.body_bytes, s.hide_usage, back, s.is_foreign_count)
+        delivery = Delivery(answer, sending.ticket, sending.sent_at, sending.body_bytes)
+        delivery.hide_usage, delivery.is_foreign_count = sending.hide_usage, sending.is_foreign_count
+        delivery.way_back = back or sending.way_back
+        return delivery
 
     def lacks_path(self, error: ErrorAnswer, sending: Sending) -> bool:
         """Whether an engine says by its status that it has no such path, so that it can be asked by another."""

@@ -12,7 +12,6 @@ from kinference.ids import Address, ObjectRef
 from kinference.ports import Headers, LocalTarget, ProviderTarget
 from kinference.shapes.counting import TOKENIZE, is_count
 from kinference.shapes.paths import path_to
-from kinference.structs import Frozen
 from kinference.vocabulary import Api
 from kinference.wire.fields import header
 from kinference.wire.sigv4 import AwsKeys
@@ -21,6 +20,7 @@ ANTHROPIC_VERSION: Final = b"2023-06-01"
 """Sent to Anthropic where the client named none."""
 _NOT_EVERYWHERE: Final = frozenset({Api.ANTHROPIC_MESSAGES, Api.OPENAI_RESPONSES})
 """APIs of engines that some engines lack."""
+_AT_ENGINES: Final = {api: api.at_engines for api in Api}
 _KEY_FIELDS: Final = {Api.GEMINI: b"x-goog-api-key", Api.AZURE_OPENAI: b"api-key"}
 _VERSION: Final = re.compile(r"v\d+(alpha|beta)?\d*")
 
@@ -76,35 +76,38 @@ class Directory:
     """Whether a tenant may use a model; decides what is listed, while the picker decides what is served."""
 
 
-class Inbound(Frozen, frozen=True):
+class Inbound:
     """The client's request as far as dispatch needs it."""
 
-    path: str
-    query: str
-    headers: Headers
-    request_id: str
-    api: Api
-    """What the client speaks."""
+    def __init__(self, path: str, query: str, headers: Headers, request_id: str, api: Api) -> None:
+        """`api`: what the client speaks."""
+        self.path: Final = path
+        self.query: Final = query
+        self.headers: Final = headers
+        self.request_id: Final = request_id
+        self.api: Final = api
 
 
-class Leg(Frozen, frozen=True):
+class Leg:
     """A resolved destination: where to send, and what beside the body."""
 
-    name: str
-    origin: str
-    target: str
-    headers: Headers
-    api: Api
-    """What the body and its answer are written in there."""
-    is_provider: bool = False
-    secret: str = ""
+    is_provider = False
+    secret = ""
     """Our credential there, so that an answer that repeats it can be cleaned; "" when there is none."""
     aws: AwsKeys | None = None
     """Signs the request once its body is known."""
-    may_lack: bool = False
+    may_lack = False
     """Whether it leads to an engine by a path that some engines do not have."""
-    extends_chat: bool = False
+    extends_chat = False
     """Whether it leads to an engine that takes what vLLM adds to Chat."""
+
+    def __init__(self, name: str, origin: str, target: str, headers: Headers, api: Api) -> None:
+        """`api`: what the body and its answer are written in there."""
+        self.name: Final = name
+        self.origin: Final = origin
+        self.target: Final = target
+        self.headers: Final = headers
+        self.api: Final = api
 
     def __repr__(self) -> str:
         return f"Leg({self.name!r})"  # neither the secret nor the fields, which carry it too
@@ -127,13 +130,14 @@ def chat_leg_to(destination: LocalTarget, inbound: Inbound, directory: Directory
 
 def _engine_leg(destination: LocalTarget, endpoint: EndpointRoute, inbound: Inbound, *, in_chat: bool = False) -> Leg:
     fields = headers.to_engine(inbound.headers, inbound.request_id)
-    api = Api.OPENAI_CHAT if in_chat else inbound.api.at_engines
+    api = Api.OPENAI_CHAT if in_chat else _AT_ENGINES[inbound.api]
     path, query = inbound.path, inbound.query
     if api is not inbound.api:
         path, query = TOKENIZE if is_count(path) else path_to(api, inbound.api, "", streaming=False), ""
     target = _with_query(join_path(endpoint.path_prefix, path), query)
-    may_lack, extends = api in _NOT_EVERYWHERE, endpoint.extends_chat
-    return Leg(destination.address, endpoint.origin, target, fields, api, may_lack=may_lack, extends_chat=extends)
+    leg = Leg(destination.address, endpoint.origin, target, fields, api)
+    leg.may_lack, leg.extends_chat = api in _NOT_EVERYWHERE, endpoint.extends_chat
+    return leg
 
 
 def _provider_leg(destination: ProviderTarget, backend: BackendRoute, inbound: Inbound) -> Leg | None:
@@ -150,9 +154,10 @@ def _provider_leg(destination: ProviderTarget, backend: BackendRoute, inbound: I
     fields = (*headers.to_provider(received, inbound.request_id), *_credential(backend, inbound.headers))
     target = _with_query(join_path(base.path, path), query)
     api = inbound.api if backend.api.speaks(inbound.api) else backend.api
-    aws = backend.aws
-    secret = aws.session_token if aws is not None else backend.api_key
-    return Leg(str(backend.ref), f"{base.scheme}://{base.netloc}", target, fields, api, True, secret, aws)
+    leg = Leg(str(backend.ref), f"{base.scheme}://{base.netloc}", target, fields, api)
+    leg.is_provider, leg.aws = True, backend.aws
+    leg.secret = backend.api_key if backend.aws is None else backend.aws.session_token
+    return leg
 
 
 def _credential(backend: BackendRoute, received: Headers) -> Headers:

@@ -30,7 +30,8 @@ class Run:
         self.answer, self.exchange = FakeAnswer(200, headers), FakeExchange(path)
         route = find(path)
         assert route is not None
-        delivery = Delivery(self.answer, Ticket(self.world.picker, ID), 99.75, 400, False, way_back)
+        delivery = Delivery(self.answer, Ticket(self.world.picker, ID), 99.75, 400)
+        delivery.way_back = way_back
         self.answering = Answering(self.world.outside, self.record, route, delivery)
         self.flow, self.head = self.answering.flow(table(headers), self.exchange)
         self.passage = self.flow.passage

@@ -1,4 +1,3 @@
-import msgspec
 import pytest
 
 from kinference.errors import KinferenceError
@@ -41,7 +40,8 @@ class Run:
         route = find(path)
         assert route is not None
         self.deliverer = Deliverer(self.world.outside, GatewayOptions(), self.record, route)
-        self.delivery = Delivery(answer, Ticket(self.world.picker, ID), 99.75, 400, hide_usage)
+        self.delivery = Delivery(answer, Ticket(self.world.picker, ID), 99.75, 400)
+        self.delivery.hide_usage = hide_usage
 
     async def deliver(self) -> FakeExchange:
         reply = Reply(self.exchange, Dialect.OPENAI, self.record, self.world.clock)
@@ -134,7 +134,7 @@ async def test_counting_tokens_teaches_the_picker_nothing(path: str) -> None:
 )
 async def test_a_count_of_another_api_is_told_in_the_clients(path: str, told: bytes, written: bytes) -> None:
     run = Run(FakeAnswer(200, JSON, (told,)), path=path)
-    run.delivery = msgspec.structs.replace(run.delivery, is_foreign_count=True)
+    run.delivery.is_foreign_count = True
     exchange = await run.deliver()
     assert (exchange.status, exchange.answer) == (200, written)
     assert run.world.picker.aborted == [(ID, AbortReason.NOT_DISPATCHED)]
@@ -144,7 +144,7 @@ async def test_a_count_of_another_api_is_told_in_the_clients(path: str, told: by
 @pytest.mark.parametrize("chunks", [(b"{}",), (b"not json",), (CUT,)])
 async def test_a_count_that_is_none_is_a_failure(chunks: tuple[bytes | KinferenceError, ...]) -> None:
     run = Run(FakeAnswer(200, JSON, chunks), path="/v1/messages/count_tokens")
-    run.delivery = msgspec.structs.replace(run.delivery, is_foreign_count=True)
+    run.delivery.is_foreign_count = True
     assert (await run.deliver()).status == 502
 
 

@@ -15,7 +15,8 @@ from kinference.vocabulary import Api
 from tests.unit.gateway.fakes import CUT, JSON, FakeAnswer
 
 ENGINE = Leg("10.0.0.1:8000", "http://10.0.0.1:8000", "/", (), Api.OPENAI_CHAT)
-CLOUD = Leg("default/cloud", "https://cloud.test", "/", (), Api.OPENAI_CHAT, is_provider=True, secret="sk-ours")
+CLOUD = Leg("default/cloud", "https://cloud.test", "/", (), Api.OPENAI_CHAT)
+CLOUD.is_provider, CLOUD.secret = True, "sk-ours"
 NOON = 784_123_200.0
 """Of Sunday, 6 November 1994."""
 CREDIT = b'{"error":{"message":"Your credit balance is too low"}}'
