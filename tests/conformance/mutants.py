@@ -20,6 +20,7 @@ from kinference.picker.bodies import Bodies, Body
 from kinference.picker.choosing import Chosen
 from kinference.picker.desk import Desk
 from kinference.picker.limits import PickerLimits
+from kinference.picker.replies import PickerReplies
 from kinference.picker.reports import Reports
 from kinference.picker.service import PickerMethods
 from kinference.picker.tickets import State, Ticket, Tickets
@@ -155,18 +156,18 @@ def takes_one_push_at_a_time(patch: MonkeyPatch) -> None:
 
 
 def picks_when_no_push_is_under_way(patch: MonkeyPatch) -> None:
-    right = PickerMethods.pick
+    right = PickerReplies.pick
 
-    async def late(self: PickerMethods, message: bytes | None, call: Call) -> None:
+    async def late(self: PickerReplies, message: bytes | None, call: Call) -> None:
         while any(body.state is bodies.State.OPEN for body in self._desk._bodies._live.values()):  # noqa: ASYNC110 - a fault
             await asyncio.sleep(0.01)
         answer = right(self, message, call)
         await (call.send(answer) if isinstance(answer, bytes) else answer)
 
-    def pick(self: PickerMethods, message: bytes | None, call: Call) -> Left:
+    def pick(self: PickerReplies, message: bytes | None, call: Call) -> Left:
         return late(self, message, call)
 
-    patch.setattr(PickerMethods, "pick", pick)
+    patch.setattr(PickerReplies, "pick", pick)
 
 
 def loses_the_tail(patch: MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import binascii
 import re
 from base64 import b64decode
+from struct import Struct
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 
 OK: Final = Status.OK
 PREFIX_BYTES: Final = 5
+_PREFIX: Final = Struct(">BI").unpack_from
 RESERVED: Final = b"grpc-"
 NO_METADATA: Final = frozenset({b"te", b"content-type"})
 TELLING: Final = frozenset({b"content-type", b"grpc-timeout"})
@@ -110,9 +112,11 @@ def is_grpc(content_type: bytes) -> bool:
 
 def whole_message(data: bytes, limit: int) -> bytes | None:
     """The message where these bytes are one, all of it, and as it should be; all else is for a Deframer."""
-    length = len(data) - PREFIX_BYTES
-    if length <= limit and int.from_bytes(data[:PREFIX_BYTES]) == length:  # the flag in front would make it larger
-        return data[PREFIX_BYTES:]
+    size = len(data) - PREFIX_BYTES
+    if 0 <= size <= limit:
+        flag, length = _PREFIX(data)
+        if length == size and not flag:
+            return data[PREFIX_BYTES:]
     return None
 
 

@@ -106,11 +106,10 @@ class Answers:
         """Send an answer whole, where the peer has sent all and nothing is in the way. False: nothing was sent."""
         if self._block_prefix:
             return False
-        unopened = self.unopened
-        if stream_id in unopened:
+        if stream_id in self.unopened:
             if not self._outbox.send_whole(stream_id, self._peer.window, answer, data):
                 return False
-            del unopened[stream_id]
+            del self.unopened[stream_id]
             self._streams.remember(stream_id, ENDED)
             self._guard.requests_done += 1
             return True

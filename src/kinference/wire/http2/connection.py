@@ -45,6 +45,7 @@ from kinference.wire.http2.streams import (
     check,
 )
 from kinference.wire.http2.streams import Event as Step
+from kinference.wire.http2.usual import UsualRequests
 
 Head = TypeVar("Head")
 
@@ -74,8 +75,9 @@ class Http2Connection(Generic[Head]):
         self.answers = Answers(limits, self._guard, self._streams, self._intake, self._outbox)
         self._unopened = self.answers.unopened
         self.is_closed = False
-        self._events: list[Event[Head]] = []
-        callbacks = Callbacks(self._on_block, self._on_whole, self._break)
+        self._usual = UsualRequests(limits, self._streams, self._intake, self._heads.known, self._unopened)
+        self._events = self._usual.events
+        callbacks = Callbacks(self._on_block, self._on_whole, self._break, self._on_usual)
         self._reader = FrameReader(limits, self._guard, self._on_frame(), callbacks)
         self._greet()
 
@@ -86,12 +88,16 @@ class Http2Connection(Generic[Head]):
         events, self._now = self._events, now
         if self.is_closed:
             return events
+        self._intake.measure()
         try:
             self._reader.feed(data, now)
         except ConnectionFault as fault:
             self._fail(fault)
-        self._events = []
+        self._take_events()
         return events
+
+    def _take_events(self) -> None:
+        self._events = self._usual.events = []
 
     def _on_frame(self) -> Mapping[FrameType, OnFrame]:
         return {
@@ -145,6 +151,9 @@ class Http2Connection(Generic[Head]):
             self._heads.skip(block)
             check(FrameType.HEADERS, stream_id, self._known(stream_id))
 
+    def _on_usual(self, buffer: bytes, at: int) -> int:
+        return self._usual.read(buffer, at) if self._usual.come else at
+
     def _on_whole(self, stream_id: int, block: bytes, data: bytes) -> bool:
         """A request that is all here, the usual case. False where its DATA needs a look of its own."""
         streams, unopened, size = self._streams, self._unopened, len(data)
@@ -152,6 +161,7 @@ class Http2Connection(Generic[Head]):
             self._on_block(stream_id, block, ended=False)
             return False
         streams.last_id = stream_id
+        self._usual.come = block in self._heads.known
         head, body_left = self._heads.request(block)
         if body_left is not None or not self._intake.passes(size):
             self.answers.begin(stream_id).body_left = body_left
@@ -332,7 +342,8 @@ class Http2Connection(Generic[Head]):
         """The shell can take more: let the streams that wait go on."""
         self._outbox.paused = False
         self._take_turns()
-        events, self._events = self._events, []
+        events = self._events
+        self._take_events()
         return events
 
     @property

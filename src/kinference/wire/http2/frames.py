@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 from struct import Struct, calcsize
-from typing import Final
+from typing import Final, TypeAlias
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADER: Final = Struct(">IBI")
@@ -100,13 +100,18 @@ def headers(flags: int, stream_id: int, block: bytes, frame_bytes_max: int = FRA
     )
 
 
+Around: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]
+"""What stands before the stream's number in the head's frame, before and behind it in that of DATA, and the same of the
+trailers' frame."""
+
+
 class WholeAnswer:
     """An answer whose head and trailers are always the same, as frames around what differs.
 
     Its DATA begins with a prefix that says how long the rest is; `prefix` is how `struct` spells that.
     """
 
-    __slots__ = ("_begin", "_end", "_head", "_known", "_prefix", "_trailers", "framing_bytes", "prefix_bytes")
+    __slots__ = ("_begin", "_end", "_head", "_prefix", "_trailers", "framing_bytes", "known", "prefix_bytes")
 
     def __init__(self, head: bytes, trailers: bytes, prefix: str) -> None:
         self._begin = _MARKS.pack(len(head) << 8 | _HEADERS, END_HEADERS)
@@ -115,15 +120,16 @@ class WholeAnswer:
         self.prefix_bytes = calcsize(f">{prefix}")
         self.framing_bytes = 3 * HEADER_BYTES + len(head) + len(trailers)
         """Of all that is no DATA, where that is one frame."""
-        self._known: dict[int, tuple[bytes, bytes]] = {}
-        """By the length of the bytes, what stands before and behind the stream's number in their frame."""
+        self.known: dict[int, Around] = {}
+        """By the size of DATA, where that is short."""
 
-    def around(self, stream_id: int, data: bytes) -> tuple[bytes, ...]:
-        """The answer in pieces."""
-        around = self._known.get(len(data))
-        before, behind = self._measured(len(data)) if around is None else around
-        number = stream_id.to_bytes(4)
-        return self._begin, number, before, number, behind, data, self._end, number, self._trailers
+    def measured(self, size: int) -> Around:
+        """What stands around an answer with so much DATA in one frame."""
+        mark = _MARKS.pack(size << 8, 0)  # DATA is 0
+        around = self._begin, self._head + mark, self._prefix(size - self.prefix_bytes), self._end, self._trailers
+        if size <= KNOWN_BYTES_MAX:
+            self.known[size] = around
+        return around
 
     def cut(self, stream_id: int, data: bytes, frame_bytes: int) -> list[bytes | memoryview]:
         """The same where DATA takes several frames, of so many bytes at most."""
@@ -137,13 +143,6 @@ class WholeAnswer:
             pieces += _MARKS.pack(len(piece) << 8, 0), number, piece
         pieces += self._end, number, self._trailers
         return pieces
-
-    def _measured(self, length: int) -> tuple[bytes, bytes]:
-        mark = _MARKS.pack(length + self.prefix_bytes << 8, 0)  # DATA is 0
-        around = self._head + mark, self._prefix(length)
-        if length <= KNOWN_BYTES_MAX:
-            self._known[length] = around
-        return around
 
 
 def settings(values: dict[int, int]) -> bytes:

@@ -56,7 +56,8 @@ class Heads(Generic[Head]):
     ) -> None:
         self._read_head, self._read_on, self._list_bytes_max = read_head, read_on, list_bytes_max
         self._decoder = HeaderDecoder()
-        self._known: dict[bytes, Head] = {}
+        self.known: dict[bytes, Head] = {}
+        """What whole blocks mean that come again, none of which declares the length of its body."""
         self._runs: dict[bytes, _Start[Head]] = {}
         self._valid_at = 0
         """The count of the table's changes up to which both hold."""
@@ -64,20 +65,28 @@ class Heads(Generic[Head]):
 
     def request(self, block: bytes) -> tuple[Head, int | None]:
         """The head of a request, and the length of its body where it declares one."""
-        if self._decoder.changes != self._valid_at:
-            self._known.clear()
-            self._runs.clear()
-            self._valid_at = self._decoder.changes
-        head = self._known.get(block)
+        head = self.known.get(block)
         if head is not None:
             return head, None
-        head, content_length = self._read(block)
-        is_lasting = content_length is None and self._decoder.changes == self._valid_at
-        if is_lasting and len(block) <= REMEMBERED_BYTES:
-            if len(self._known) >= REMEMBERED_MAX:
-                self._known.clear()
-            self._known[block] = head
+        try:
+            head, content_length = self._read(block)
+        finally:
+            has_changed = self._forget_places()
+        if content_length is None and not has_changed and len(block) <= REMEMBERED_BYTES:
+            if len(self.known) >= REMEMBERED_MAX:
+                self.known.clear()
+            self.known[block] = head
         return head, content_length
+
+    def _forget_places(self) -> bool:
+        """A block was read. Returns whether it has changed the peer's table, and with it what others mean."""
+        changes = self._decoder.changes
+        if changes == self._valid_at:
+            return False
+        self.known.clear()
+        self._runs.clear()
+        self._valid_at = changes
+        return True
 
     def _read(self, block: bytes) -> tuple[Head, int | None]:
         run = INDEXED_RUN.match(block)
@@ -127,16 +136,15 @@ class Heads(Generic[Head]):
 
     def trailers(self, block: bytes) -> None:
         """Check the fields that end a request."""
-        check_trailers(self._fields(block))
+        fields = self._decoder.decode(block)
+        self._forget_places()
+        self._check(list_bytes(fields))
+        check_trailers(fields)
 
     def skip(self, block: bytes) -> None:
         """Keep step with the peer's table over a block that is of no interest."""
         self._decoder.decode(block)
-
-    def _fields(self, block: bytes) -> Fields:
-        fields = self._decoder.decode(block)
-        self._check(list_bytes(fields))
-        return fields
+        self._forget_places()
 
     def _check(self, size: int) -> None:
         if size > self._list_bytes_max:

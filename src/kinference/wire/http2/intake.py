@@ -18,9 +18,10 @@ class Intake:
 
     def __init__(self, limits: Http2Limits, write: Callable[[bytes], None]) -> None:
         self._limits, self._write = limits, write
-        self.window = limits.connection_window
+        self._window_max, self._open_from = limits.connection_window, -(-limits.connection_window // 2)
         self._stream_window, self._untaken_max = limits.stream_window, limits.untaken_bytes_max
-        self._open_from = limits.connection_window / 2
+        self.room = 0
+        """Bytes that may still arrive in this read and need no look: they break no limit, and open no window."""
         self.owed = 0
         """Bytes that arrived and for which the connection's window has not been opened again."""
         self.untaken = 0
@@ -29,6 +30,21 @@ class Intake:
         self._is_closed = False
         self.is_withholding = False
         """Whether the connection's window would have been opened, and was not for want of room."""
+
+    @property
+    def window(self) -> int:
+        """What the peer may still send on the connection."""
+        return self._window_max - self.owed
+
+    def measure(self) -> None:
+        """A read begins."""
+        account = self._account
+        self.room = min(
+            self._open_from - self.owed - 1,
+            self._stream_window,
+            self._untaken_max - self.untaken,
+            account.refuse_above - account.held,
+        )
 
     def passes(self, size: int) -> bool:
         """So much arrived for a new stream, and is nobody's to take yet. False, and not counted, where there is more to
@@ -42,7 +58,7 @@ class Intake:
             or account.held + size > account.refuse_above
         ):
             return False
-        self.window -= size
+        self.room -= size
         self.owed = owed
         return True
 
@@ -54,10 +70,10 @@ class Intake:
 
     def arrived(self, size: int, stream: Stream | None = None) -> None:
         """DATA arrived; for a stream that takes it, or for none."""
-        self.window -= size
-        if self.window < 0:
-            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the connection's window")
         self.owed += size
+        self.room -= size
+        if self.owed > self._window_max:
+            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than the connection's window")
         if self.owed >= self._open_from:
             if self._account.is_short:
                 self.is_withholding = True
@@ -81,7 +97,6 @@ class Intake:
         """Let the peer send as much again on the connection."""
         self.is_withholding = False
         self._write(window_update(0, self.owed))
-        self.window += self.owed
         self.owed = 0
 
     def taken(self, stream: Stream, size: int) -> None:

@@ -80,7 +80,9 @@ class Outbox:
         if size > self.window or size > window or self.paused or self._size >= self._output_bytes_max:
             return False
         if size <= frame_bytes:
-            self._output += answer.around(stream_id, data)
+            number = stream_id.to_bytes(4)
+            begin, before, behind, end, trailers = answer.known.get(size) or answer.measured(size)
+            self._output += (begin, number, before, number, behind, data, end, number, trailers)
         elif size <= self._output_bytes_max and not self._waiting:
             self._output += answer.cut(stream_id, data, frame_bytes)
             self._size += (size - 1) // frame_bytes * HEADER_BYTES

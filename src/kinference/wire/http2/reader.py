@@ -23,8 +23,11 @@ from kinference.wire.http2.frames import (
 )
 from kinference.wire.http2.guard import Guard, Http2Limits, Nuisance
 
+KIND_AT: Final = 3
+"""Where a frame says what it is."""
+DATA: Final = int(FrameType.DATA)
 HEADERS: Final = int(FrameType.HEADERS)
-"""By a name of its own: reaching the member of an enumeration costs ten times as much."""
+"""By names of their own: reaching the member of an enumeration costs ten times as much."""
 _UNPACK: Final = frames.HEADER.unpack_from
 OnFrame: TypeAlias = Callable[[int, int, bytes], None]
 """Takes flags, the stream and the payload."""
@@ -32,6 +35,8 @@ OnBlock: TypeAlias = Callable[[int, bytes, bool], None]
 """Takes the stream, the block, and whether the stream ends with it."""
 OnWhole: TypeAlias = Callable[[int, bytes, bytes], bool]
 """Takes the stream, the block, and all DATA behind, up to the stream's end; False leaves that to be read by itself."""
+OnUsual: TypeAlias = Callable[[bytes, int], int]
+"""Takes the buffer, and where HEADERS stand in it; tells how far it has read, which may be nothing."""
 OnFault: TypeAlias = Callable[[int, ErrorCode], None]
 
 
@@ -42,6 +47,7 @@ class Callbacks:
     block: OnBlock
     whole: OnWhole
     fault: OnFault
+    usual: OnUsual = lambda _buffer, at: at
 
 
 @dataclass(slots=True)
@@ -65,7 +71,7 @@ class FrameReader:
         on: Callbacks,
     ) -> None:
         self._limits, self._guard = limits, guard
-        self._on_block, self._on_whole, self._on_fault = on.block, on.whole, on.fault
+        self._on_block, self._on_whole, self._on_fault, self._on_usual = on.block, on.whole, on.fault, on.usual
         self._mark_max = limits.frame_bytes_max << 8 | 0xFF
         own = {FrameType.HEADERS: self._on_headers, FrameType.CONTINUATION: self._on_continuation}
         by_type = {**on_frame, **own}
@@ -85,15 +91,30 @@ class FrameReader:
         self._pieces.append(data)
         self._held += len(data)
         if self._held >= self._wanted:
-            rest = self._read(data if len(self._pieces) == 1 else b"".join(self._pieces))
+            rest = self._read(data, 0) if len(self._pieces) == 1 else self._go_on(data)
             self._pieces.clear()
             if rest:
                 self._pieces.append(rest)
             self._held = len(rest)
 
-    def _read(self, buffer: bytes) -> bytes:
-        """Read all frames that are there whole. Returns what is left."""
-        at, end = (0, len(buffer)) if self._is_greeted else (self._check_preface(buffer), len(buffer))
+    def _go_on(self, data: bytes) -> bytes:
+        """Read what was cut, and what has come behind it. Only DATA is joined alone, which may be nearly all there is:
+        what begins with other frames may be a request that is whole now.
+        """
+        pieces = self._pieces
+        begin = pieces[0]
+        if self._wanted == HEADER_BYTES or not self._is_greeted or len(begin) <= KIND_AT or begin[KIND_AT] != DATA:
+            return self._read(b"".join(pieces), 0)
+        missing = self._wanted - self._held + len(data)
+        pieces[-1] = data[:missing]
+        self._read(b"".join(pieces), 0)
+        return self._read(data, missing)
+
+    def _read(self, buffer: bytes, at: int) -> bytes:
+        """Read all frames from there on that are whole. Returns what is left."""
+        end = len(buffer)
+        if not self._is_greeted:
+            at = self._check_preface(buffer)
         mark_max, readers = self._mark_max, self._readers
         self._wanted = HEADER_BYTES
         while end - at >= HEADER_BYTES:
@@ -110,6 +131,10 @@ class FrameReader:
                 self._check_turn(kind, flags, stream_id)
             try:
                 if kind == HEADERS and flags == END_HEADERS:
+                    after = self._on_usual(buffer, at)
+                    if after > at:
+                        at = after
+                        continue
                     stop = self._read_request(stream_id, buffer, start, stop)
                 else:
                     reader = readers[kind] if kind < len(readers) else self._on_unknown
@@ -123,28 +148,12 @@ class FrameReader:
 
     def _read_request(self, stream_id: int, buffer: bytes, start: int, stop: int) -> int:
         """Read HEADERS, and with them all DATA up to the request's end, where that is here. Returns where to go on."""
-        mark_max, end = self._mark_max, len(buffer)
-        spans: list[tuple[int, int]] = []
-        at = stop
-        while (begin := at + HEADER_BYTES) <= end:
-            length_and_kind, flags, whose = _UNPACK(buffer, at)
-            at = begin + (length_and_kind >> 8)
-            if (
-                flags > END_STREAM
-                or whose != stream_id
-                or length_and_kind & 0xFF
-                or length_and_kind > mark_max
-                or at > end
-            ):
-                break
-            if flags:
-                data = _joined(buffer, spans, begin, at) if spans else buffer[begin:at]
-                return at if self._on_whole(stream_id, buffer[start:stop], data) else stop
-            if at == begin:  # one that neither brings nor ends anything is to be counted
-                break
-            spans.append((begin, at))
-        self._on_block(stream_id, buffer[start:stop], False)
-        return stop
+        whole = all_data(buffer, stop, stream_id, self._mark_max)
+        if whole is None:
+            self._on_block(stream_id, buffer[start:stop], False)
+            return stop
+        data, after = whole
+        return after if self._on_whole(stream_id, buffer[start:stop], data) else stop
 
     def _check_preface(self, buffer: bytes) -> int:
         if not buffer.startswith(frames.PREFACE):
@@ -190,6 +199,23 @@ class FrameReader:
         if flags & END_HEADERS:
             self._block = None
             self._on_block(stream_id, b"".join(block.pieces), block.ended)
+
+
+def all_data(buffer: bytes, at: int, stream_id: int, mark_max: int) -> tuple[bytes, int] | None:
+    """What all DATA from here on brings, up to the stream's end, and where that is. None where it is not all here."""
+    spans: list[tuple[int, int]] = []
+    end = len(buffer)
+    while (begin := at + HEADER_BYTES) <= end:
+        mark, flags, whose = _UNPACK(buffer, at)
+        at = begin + (mark >> 8)
+        if flags > END_STREAM or whose != stream_id or mark & 0xFF or mark > mark_max or at > end:
+            break
+        if flags:
+            return (_joined(buffer, spans, begin, at) if spans else buffer[begin:at]), at
+        if at == begin:  # one that neither brings nor ends anything is to be counted
+            break
+        spans.append((begin, at))
+    return None
 
 
 def _joined(buffer: bytes, spans: list[tuple[int, int]], begin: int, end: int) -> bytes:

@@ -69,7 +69,7 @@ def test_what_is_remembered_is_bounded() -> None:
     for number in range(3 * REMEMBERED_MAX):
         digits = str(number).encode()
         peer.heads.request(b"\x83\x86\x04" + bytes((len(digits) + 1,)) + b"/" + digits)
-    assert len(peer.heads._known) <= REMEMBERED_MAX
+    assert len(peer.heads.known) <= REMEMBERED_MAX
 
 
 def test_a_list_too_large_is_a_fault_of_its_stream_and_keeps_the_table() -> None:
