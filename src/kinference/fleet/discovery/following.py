@@ -143,7 +143,7 @@ class Following:
             return
         if error:
             kept = len(self._places)
-            _log.warning("pool %s by %s: %s (%d endpoints as before)", self._pool.ref, self._source.name, error, kept)
+            _log.warning("pool %s by %s: %s (endpoints as before: %d)", self._pool.ref, self._source.name, error, kept)
         else:
             _log.info("pool %s by %s: it tells again", self._pool.ref, self._source.name)
         self._error = error

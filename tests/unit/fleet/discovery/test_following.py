@@ -42,7 +42,7 @@ async def test_a_source_that_fails_keeps_what_it_told_and_says_so(caplog: pytest
     assert made.addresses == [HERE]
     assert (status.endpoints, status.failures, status.error) == (1, 2, "it is away")
     told = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert told == ["pool default/pool by a script: it is away (1 endpoints as before)"]
+    assert told == ["pool default/pool by a script: it is away (endpoints as before: 1)"]
 
 
 async def test_what_is_over_is_said_and_not_held_against_the_source(caplog: pytest.LogCaptureFixture) -> None:
