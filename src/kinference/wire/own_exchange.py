@@ -35,7 +35,6 @@ class OwnExchange:
     is_received = False
     """Whether the request has come in to its end."""
     _is_lost = False
-    """Whether nobody is there any more to take the answer."""
     _is_cut = False
     """Whether the rest of the request can never come."""
 
@@ -51,6 +50,11 @@ class OwnExchange:
     @abstractmethod
     def peer_names(self) -> Sequence[str]:
         """The names in the client's certificate."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody is there any more to take the answer."""
+        return self._is_lost
 
     def lose(self) -> None:
         """The client took its request back, or its connection is gone."""

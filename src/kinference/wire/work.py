@@ -18,6 +18,11 @@ class Visit(Exchange, Protocol):
     """Whether the answer was finished or broken off, after which nobody cancels the handler."""
     is_started: bool
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody is there any more to take the answer."""
+        ...
+
     def give_up(self, status: int) -> None:
         """Answer with a bare status where the head has not gone and somebody listens, else break off."""
         ...
@@ -96,7 +101,9 @@ class OwnWork:
 
 
 def finish(exchange: Visit) -> None:
-    """Its handler has come to its end, and so should the answer."""
-    if not exchange.is_over:
+    """Its handler has come to its end, and so should the answer. One that found its client gone owes none: it may have
+    come to its end before it could be cancelled for that.
+    """
+    if not (exchange.is_over or exchange.is_gone):
         _log.error("handler left its answer unfinished: %s %s", exchange.method, exchange.path)
         exchange.give_up(500)

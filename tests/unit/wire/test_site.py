@@ -16,6 +16,7 @@ class NotedExchange:
 
     method, path, query, peer, accepted_at = "GET", "/p", "", "peer", 0.0
     headers: Headers = ()
+    is_gone = False
     peer_names: Sequence[str] = ()
 
     def __init__(self) -> None:

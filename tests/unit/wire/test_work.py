@@ -132,3 +132,12 @@ async def test_two_may_wait_until_no_request_is_under_way() -> None:
     await asyncio.sleep(0)
     course.may_end.set()
     await asyncio.wait_for(asyncio.gather(*waiting), 10)
+
+
+async def test_what_comes_to_its_end_by_finding_its_client_gone_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    course, exchange, site = begun()
+    assert course.work is not None
+    exchange.is_gone = True
+    with caplog.at_level(logging.ERROR):
+        course.work.over()
+    assert (exchange.ends, site.handlers, caplog.records) == ([], set(), [])
