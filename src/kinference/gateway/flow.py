@@ -35,8 +35,9 @@ class Flow:
             self.first_byte_at = now
             self._on_first_byte(now)
         try:
-            if out := self.passage.feed(chunk, now):
-                self.send(out)
+            out = self.passage.feed(chunk, now)
+            if out:
+                self.is_behind = not self.exchange.send(out)
         except (ClientGone, UpstreamCut) as failure:
             self.failure = failure
             return False

@@ -131,13 +131,20 @@ class EventPassage:
     def __init__(self, api: Api, *, hide_usage: bool) -> None:
         self._api, self._hide_usage = api, hide_usage
         self._reader, self._watcher = SseReader(), StreamWatcher(api)
+        self._skimmer = self._watcher.skimmer
         self._gaps = InterTokenGaps()
-        self._token_at: Seconds | None = None
         self._events = 0
         self._sent_end = _EVENT_END  # a stream begins as if after an event
 
     def feed(self, chunk: bytes, now: Seconds) -> bytes:
-        if not self._reader.is_between_events:
+        if self._reader.is_between_events:
+            if self._events and self._skimmer.is_one_more(chunk):
+                self._events += 1
+                self._watcher.content_events += 1
+                self._gaps.came(1, now)
+                self._sent_end = _EVENT_END
+                return chunk
+        else:
             cut = chunk.find(_EVENT_END) + len(_EVENT_END)
             if len(_EVENT_END) <= cut < len(chunk):  # the rest of one event, and behind it what may be skimmed
                 out = self._fed(chunk[:cut], now) + self._fed(chunk[cut:], now)
@@ -168,7 +175,7 @@ class EventPassage:
                 self._reader.pass_over()
             self._events += events
             if contents:
-                self._time(contents, now)
+                self._gaps.came(contents, now)
         return size
 
     def _watched(self, events: Sequence[Event], now: Seconds) -> Sequence[Kind]:
@@ -176,16 +183,8 @@ class EventPassage:
         kinds = [self._watcher.watch(event) for event in events]
         self._events += len([event for event in events if event.data])
         if contents := kinds.count(Kind.CONTENT):
-            self._time(contents, now)
+            self._gaps.came(contents, now)
         return kinds
-
-    def _time(self, contents: int, now: Seconds) -> None:
-        """So many events with content came at once."""
-        if self._token_at is not None:
-            self._gaps.add((now - self._token_at) * 1000)
-        if contents > 1:
-            self._gaps.add(0.0, contents - 1)
-        self._token_at = now
 
     def close(self) -> bytes:
         tail = self._reader.tail()

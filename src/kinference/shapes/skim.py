@@ -39,7 +39,32 @@ Skimmed: TypeAlias = tuple[int, int, int]
 NOTHING: Final[Skimmed] = (0, 0, 0)
 
 
-class Skimmer:
+class Skimming:
+    """Skims one stream. By itself it finds nothing."""
+
+    def is_one_more(self, chunk: bytes) -> bool:  # noqa: ARG002 - of streams that cannot be skimmed
+        """Whether a chunk that begins where an event does is one event that carries content, like one before."""
+        return False
+
+    def skim(self, chunk: bytes) -> Skimmed:  # noqa: ARG002 - of streams that cannot be skimmed
+        """What leads a chunk that begins where an event does."""
+        return NOTHING
+
+
+class NamedSkimmer(Skimming):
+    """Of an API whose events have names."""
+
+    def __init__(self, deltas: re.Pattern[bytes]) -> None:
+        self._deltas = deltas
+
+    def is_one_more(self, chunk: bytes) -> bool:
+        return chunk.count(b"\n") == _LINES and CR not in chunk and self._deltas.fullmatch(chunk) is not None
+
+    def skim(self, chunk: bytes) -> Skimmed:
+        return skim_named(self._deltas, chunk)
+
+
+class Skimmer(Skimming):
     """Skims one stream of a chat. Its events are alike but for their texts, as a rule: those that are like one before
     are found by what stands around the texts, at a third of what looking through them takes.
     """
@@ -47,13 +72,20 @@ class Skimmer:
     def __init__(self) -> None:
         self._before = self._after = b""
 
+    def is_one_more(self, chunk: bytes) -> bool:
+        """What nearly every read brings of a stream that is written as it is made."""
+        before, after = self._before, self._after
+        return (
+            chunk.startswith(before)
+            and chunk.endswith(after)
+            and _TEXT.fullmatch(chunk, len(before), len(chunk) - len(after)) is not None
+            and len(before) > 0
+        )
+
     def skim(self, chunk: bytes) -> Skimmed:
         """What the function of the same name finds."""
-        before, after, first = self._before, self._after, NOTHING
-        if before and chunk.startswith(before):
-            if chunk.endswith(after) and _TEXT.fullmatch(chunk, len(before), len(chunk) - len(after)):
-                return len(chunk), 1, 1  # what nearly every read brings of a stream that is written as it is made
-        else:
+        first = NOTHING
+        if not self._before or not chunk.startswith(self._before):
             first = self._learn(chunk)
             if not first[0]:
                 return NOTHING

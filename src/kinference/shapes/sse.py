@@ -43,25 +43,23 @@ class SseReader:
         self._blank = 0  # nothing but blank lines before here
         self._at_start = True
         self._after_cr = False  # the last event ended in CR: a LF that comes next still belongs to it
+        self.is_between_events = True
+        """Whether what is fed next begins an event."""
 
     def pass_over(self) -> None:
         """Whole events were read elsewhere, so that what is fed next no longer begins the stream."""
         self._at_start = False
 
-    @property
-    def is_between_events(self) -> bool:
-        """Whether what is fed next begins an event."""
-        return not self._buffer and not self._after_cr
-
     def feed(self, chunk: bytes) -> list[Event]:
         """Every event that this chunk completes. Raises EventTooLong."""
         if not chunk:
             return []
+        if self.is_between_events:
+            if _is_plain(chunk):
+                return self._plain(chunk)
+            if not self._at_start and _is_one_by_crlf(chunk):
+                return [Event("", chunk[6:-4], chunk)]
         buffer = self._buffer
-        if not buffer and not self._after_cr and _is_plain(chunk):
-            return self._plain(chunk)
-        if not (buffer or self._after_cr or self._at_start) and _is_one_by_crlf(chunk):
-            return [Event("", chunk[6:-4], chunk)]
         buffer += chunk
         if self._after_cr:
             self._scanned = int(buffer.startswith(b"\n"))
@@ -75,6 +73,7 @@ class SseReader:
             blank = position
         self._after_cr = begin == len(buffer) and buffer.endswith(b"\r")
         del buffer[:begin]
+        self.is_between_events = not buffer and not self._after_cr
         self._blank = blank - begin
         self._scanned = max(position - begin, len(buffer) - len(b"\r\n"))
         self._bound(len(buffer))

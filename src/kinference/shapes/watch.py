@@ -6,15 +6,21 @@ most events are told apart by a search, and only those that carry usage or an er
 """
 
 import re
-from collections.abc import Callable
 from enum import Enum, auto
-from functools import partial
 from typing import Final
 
 import msgspec
 
 from kinference.shapes.scan import BadBody, decode
-from kinference.shapes.skim import MESSAGES_DELTAS, NOTHING, RESPONSES_DELTAS, WRITTEN, Skimmed, Skimmer, skim_named
+from kinference.shapes.skim import (
+    MESSAGES_DELTAS,
+    RESPONSES_DELTAS,
+    WRITTEN,
+    NamedSkimmer,
+    Skimmed,
+    Skimmer,
+    Skimming,
+)
 from kinference.shapes.sse import Event
 from kinference.shapes.usage import Usage, UsageReader
 from kinference.vocabulary import Api
@@ -70,11 +76,27 @@ _ERROR = re.compile(rb'"error"\s*:\s*[{"]|"object"\s*:\s*"error"')
 _RESPONSES_ENDS: Final = frozenset({"response.completed", "response.incomplete"})
 
 
+_ANTHROPIC: Final = Api.ANTHROPIC_MESSAGES
+_RESPONSES: Final = Api.OPENAI_RESPONSES
+_GEMINI: Final = Api.GEMINI
+"""Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
+
+
+def _skimmer_of(api: Api) -> Skimming:
+    """How what leads a chunk is skimmed."""
+    if api is _ANTHROPIC:
+        return NamedSkimmer(MESSAGES_DELTAS)
+    if api is _RESPONSES:
+        return NamedSkimmer(RESPONSES_DELTAS)
+    return Skimming() if api is _GEMINI else Skimmer()
+
+
 class StreamWatcher:
     """One streamed answer, event by event."""
 
     def __init__(self, api: Api) -> None:
-        self._look, self._skim = self._ways(api)
+        self._api = api
+        self.skimmer = _skimmer_of(api)
         self._usage = UsageReader(api)
         self.content_events = 0
         """How many events carried content: an estimate of the tokens when no usage comes."""
@@ -85,14 +107,6 @@ class StreamWatcher:
         self.begun = b""
         """The event by which a stream of Responses began: it holds the response as far as it is known."""
 
-    def _ways(self, api: Api) -> tuple[Callable[[Event], Kind], Callable[[bytes], Skimmed] | None]:
-        """How an event is looked at, and how what leads a chunk is skimmed."""
-        if api is Api.ANTHROPIC_MESSAGES:
-            return self._anthropic, partial(skim_named, MESSAGES_DELTAS)
-        if api is Api.OPENAI_RESPONSES:
-            return self._responses, partial(skim_named, RESPONSES_DELTAS)
-        return (self._gemini, None) if api is Api.GEMINI else (self._chat, Skimmer().skim)
-
     @property
     def usage(self) -> Usage | None:
         """The usage reported so far."""
@@ -100,9 +114,7 @@ class StreamWatcher:
 
     def skim(self, chunk: bytes) -> Skimmed:
         """Take note of the ordinary events that lead a chunk, as far as this API's streams can be skimmed."""
-        if self._skim is None:
-            return NOTHING
-        skimmed = self._skim(chunk)
+        skimmed = self.skimmer.skim(chunk)
         self.content_events += skimmed[2]
         return skimmed
 
@@ -122,6 +134,14 @@ class StreamWatcher:
     def watch_tail(self, event: Event) -> Kind:
         """As `watch`, for what was left without its blank line: half an event tells nothing."""
         return self.watch(event) if event.data == _DONE or _is_json(event.data) else Kind.OTHER
+
+    def _look(self, event: Event) -> Kind:
+        api = self._api
+        if api is _ANTHROPIC:
+            return self._anthropic(event)
+        if api is _RESPONSES:
+            return self._responses(event)
+        return self._gemini(event) if api is _GEMINI else self._chat(event)
 
     def _chat(self, event: Event) -> Kind:
         data = event.data

@@ -21,3 +21,11 @@ def test_a_gap_goes_into_the_first_bucket_whose_upper_edge_reaches_it(gap_ms: fl
 
 def test_no_gap_means_no_counts_at_all() -> None:
     assert InterTokenGaps().counts() == ()
+
+
+def test_what_comes_together_has_no_gap_and_what_comes_first_has_none_before_it() -> None:
+    gaps = InterTokenGaps()
+    gaps.came(1, 100.0)
+    assert gaps.counts() == ()
+    gaps.came(3, 100.012)
+    assert gaps.counts()[:3] == (2, 0, 1)

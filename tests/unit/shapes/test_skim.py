@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinference.shapes.skim import MESSAGES_DELTAS, NOTHING, RESPONSES_DELTAS, Skimmed, Skimmer, skim, skim_named
+from kinference.shapes.skim import (
+    MESSAGES_DELTAS,
+    NOTHING,
+    RESPONSES_DELTAS,
+    NamedSkimmer,
+    Skimmed,
+    Skimmer,
+    Skimming,
+    skim,
+    skim_named,
+)
 from kinference.shapes.sse import SseReader
 from kinference.shapes.watch import Kind, StreamWatcher
 from kinference.vocabulary import Api
@@ -179,3 +189,37 @@ def test_named_events_are_counted_up_to_one_of_another_name_or_form(deltas: re.P
         assert skim_named(deltas, chunk * 3 + rest) == (3 * len(chunk), 3, 3)
         assert skim_named(deltas, rest + chunk)[2] == (rest == b"")
     assert skim_named(deltas, chunk + chunk.replace(b"hi", b"h\r")) == NOTHING
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_one_more_is_what_skimming_finds_alone(text: bytes) -> None:
+    skimmer, chunk = Skimmer(), HI.replace(b"hi", text)
+    assert not skimmer.is_one_more(HI)  # than none
+    skimmer.skim(HI)
+    assert skimmer.is_one_more(HI)
+    assert not skimmer.is_one_more(HI + HI)
+    assert not skimmer.is_one_more(HI[:-1])
+    found = skimmer.is_one_more(chunk)
+    assert not found or skimmer.skim(chunk) == (len(chunk), 1, 1)
+    check_by_reading(chunk, (len(chunk), 1, 1) if found else NOTHING)
+
+
+@pytest.mark.parametrize(("deltas", "one"), [(MESSAGES_DELTAS, DELTA), (RESPONSES_DELTAS, STEP)])
+def test_one_more_of_those_that_have_a_name_is_one(deltas: re.Pattern[bytes], one: bytes) -> None:
+    skimmer = NamedSkimmer(deltas)
+    assert skimmer.is_one_more(one)
+    assert skimmer.skim(one + one) == (2 * len(one), 2, 2)
+    for other in (
+        one + one,
+        one[:-1],
+        one + b"\n",
+        one.replace(b"\n", b"\r\n"),
+        one.replace(b"delta\n", b"start\n"),
+        b"",
+    ):
+        assert not skimmer.is_one_more(other)
+
+
+def test_what_cannot_be_skimmed_is_never_one_more() -> None:
+    assert not Skimming().is_one_more(HI)
+    assert Skimming().skim(HI) == NOTHING

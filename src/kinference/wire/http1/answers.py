@@ -12,7 +12,7 @@ _CR: Final = b"\r"[0]
 _LF: Final = b"\n"[0]
 """Numbers: to look for a byte by its number is ten times as fast as by bytes of one."""
 _BODILESS: Final = frozenset({204, 304})
-_JOINED_MAX: Final = 16 * 1024
+JOINED_MAX: Final = 16 * 1024
 """Chunks up to here are copied together with their framing; larger ones are not copied."""
 LAST_CHUNK: Final = b"0\r\n\r\n"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -56,6 +56,6 @@ def breaks_lines(lines: list[bytes]) -> bool:
 
 def chunk(piece: bytes) -> tuple[bytes, ...]:
     """A piece of a body in chunked framing, as buffers to write one after the other."""
-    if len(piece) <= _JOINED_MAX:
+    if len(piece) <= JOINED_MAX:
         return (b"%x\r\n%b\r\n" % (len(piece), piece),)
     return (b"%x\r\n" % len(piece), piece, b"\r\n")

@@ -139,12 +139,14 @@ class Http1Exchange(OwnExchange):
 
     def send(self, chunk: bytes) -> bool:
         line = self._line
-        if self._counts(chunk):
-            if self._is_chunked:
+        if chunk and self._is_chunked and not (self.is_over or self._is_lost):  # which has a body, of no known length
+            if len(chunk) <= answers.JOINED_MAX:
+                line.send(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+            else:
                 for piece in answers.chunk(chunk):
                     line.send(piece)
-            else:
-                line.send(chunk)
+        elif self._counts(chunk):
+            line.send(chunk)
         return not line.is_congested
 
     def catching_up(self) -> Awaitable[None]:

@@ -57,11 +57,16 @@ class Link(asyncio.Protocol):
             why = "broke its answer off" if self.reply.status else "answered with something other than HTTP"
             self._fail(UpstreamCut(f"{self.origin} {why}"))
             return
-        if self._take_over is not None and self.reply.pieces and not self._take_over(self.take()):
-            self._take_over = None
-        if self._take_over is not None and not self.reply.is_complete:
-            self._deadlines.give(self, self._patience)
-            return
+        if self._take_over is not None:
+            pieces = self.reply.pieces
+            if pieces:  # all that there are: what came before was handed over
+                chunk = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                pieces.clear()
+                if not self._take_over(chunk):
+                    self._take_over = None
+            if self._take_over is not None and not self.reply.is_complete:
+                self.deadline = self._loop.time() + self._patience  # later than it was, which the timer need not know
+                return
         if self.reply.is_complete:
             if not self.reply.is_reusable and self._news is None:
                 self.close()
@@ -152,8 +157,9 @@ class Link(asyncio.Protocol):
         """Hand over what comes, as it comes, until the answer is complete or `take` returns that it wants no more for
         now: then it comes to its end.
         """
+        news = self.more(patience)
         self._take_over = take
-        return self.more(patience)
+        return news
 
     def follow(self, take: Callable[[bytes], bool], news: Callable[[], object], patience: Seconds) -> None:
         """Hand over what is here and what comes, as it comes, and call back when the answer is complete or has failed.
