@@ -17,7 +17,10 @@ class DnsDiscovery:
     name: Name = field(metadata=about("Name to ask for; one without a dot at its end goes by the search list, too."))
     port: Count | None = field(
         default=None,
-        metadata=about("Port of the engine at each of its A and AAAA records; absent: SRV records tell host and port."),
+        metadata=about(
+            "Port of the engine at each of its A records, or AAAA where it has none; absent: SRV records tell host "
+            "and port."
+        ),
     )
     interval: Duration = field(default=Duration(10.0), metadata=about("How often it is asked for, 1s to 1h."))
     server: HostPort | None = field(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from random import Random
@@ -23,6 +24,7 @@ LIFETIME: Seconds = 5.0
 """Of one question, over all servers and tries."""
 AT_ONCE: Final = 16
 """Questions about the hosts of SRV records."""
+_ADDRESSES: Final = (dns.rdtypes.IN.A.A, dns.rdtypes.IN.AAAA.AAAA)
 _EMPTY_BELIEVED: Final = 2
 """Empty answers in a row after which a pool is empty: a server that has just started knows nothing yet."""
 
@@ -47,17 +49,12 @@ class Resolver:
     server: tuple[str, int] | None = None
 
     async def addresses(self, name: str) -> list[str]:
-        """Of both families. Raises NoRecord or SourceFailed."""
-        kinds = (dns.rdatatype.A, dns.rdatatype.AAAA)
-        found = await asyncio.gather(*(self._records(name, kind) for kind in kinds), return_exceptions=True)
-        for one in found:
-            if isinstance(one, BaseException) and not isinstance(one, NoRecord):
-                raise one
-        records = [record for one in found if not isinstance(one, BaseException) for record in one]
-        known = [one.address for one in records if isinstance(one, (dns.rdtypes.IN.A.A, dns.rdtypes.IN.AAAA.AAAA))]
-        if not known:
-            raise NoRecord(f"{name} has no address")
-        return known
+        """Of IPv4, else of IPv6: whoever has both is one engine. Raises NoRecord or SourceFailed."""
+        for kind in (dns.rdatatype.A, dns.rdatatype.AAAA):
+            with suppress(NoRecord):
+                records = await self._records(name, kind)
+                return [one.address for one in records if isinstance(one, _ADDRESSES)]
+        raise NoRecord(f"{name} has no address")
 
     async def services(self, name: str) -> list[Service]:
         """Raises NoRecord or SourceFailed."""

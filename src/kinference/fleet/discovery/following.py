@@ -67,6 +67,8 @@ class Following:
     def __init__(self, surroundings: Surroundings, template: EndpointSpec, source: Source) -> None:
         self._around, self._source = surroundings, source
         self._pool = DiscoveredPool(surroundings.fleet, template)
+        self._told: Sequence[Place] | None = None
+        """What it told last: a source that tells the very same again has nothing new."""
         self._places: Sequence[Place] = ()
         self._told_at: Seconds | None = None
         self._failures = self._in_a_row = 0
@@ -115,8 +117,8 @@ class Following:
 
     def _take(self, told: Sequence[Place]) -> None:
         before = {place.address for place in self._places}
-        step = self._pool.take(told)
-        self._told_at, self._in_a_row = self._around.clock.now(), 0
+        step = None if told is self._told else self._pool.take(told)
+        self._told, self._told_at, self._in_a_row = told, self._around.clock.now(), 0
         if step is not None:
             self._places = step.places
             self._around.changed()

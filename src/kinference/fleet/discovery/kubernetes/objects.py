@@ -1,6 +1,6 @@
 """Objects of the Kubernetes API, read as from a stranger, and the endpoints that they stand for. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
 from typing import Final
 
@@ -143,6 +143,23 @@ def read_pool(raw: bytes) -> tuple[dict[str, str], tuple[int, ...]]:
     if not spec.selector.match_labels or not 1 <= len(ports) <= PORTS_MAX or not all(map(_is_port, ports)):
         raise msgspec.ValidationError("no labels, or no ports")
     return spec.selector.match_labels, ports
+
+
+def of_one_family(places: Iterable[Place]) -> tuple[Place, ...]:
+    """Without the IPv6 addresses of those that have one of IPv4 as well, as in the slices of a Service with both: each
+    is one engine.
+    """
+    told = tuple(places)
+    known = {(place.life, _port_of(place)) for place in told if not _is_ipv6(place)}
+    return tuple(one for one in told if not _is_ipv6(one) or not one.life or (one.life, _port_of(one)) not in known)
+
+
+def _port_of(place: Place) -> str:
+    return place.address.rpartition(":")[2]
+
+
+def _is_ipv6(place: Place) -> bool:
+    return place.address.startswith("[")
 
 
 def _is_port(number: int) -> bool:

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from kinference.fleet.discovery.kubernetes.objects import Happened, Known, Listed, Status
+from kinference.fleet.discovery.kubernetes.objects import Happened, Known, Listed, Status, of_one_family
 from kinference.fleet.discovery.place import Place
 
 OBJECTS_MAX: Final = 4096
@@ -44,11 +44,16 @@ class Watched:
     def __init__(self, read: Reader) -> None:
         self._read = read
         self._objects: dict[str, tuple[Place, ...]] = {}
+        self._places: Sequence[Place] | None = ()
         self.version = ""
 
     @property
     def places(self) -> Sequence[Place]:
-        return tuple(place for name in sorted(self._objects) for place in self._objects[name])
+        """What the objects stand for: the very same tuple as long as that has not changed."""
+        if self._places is None:
+            told = (place for name in sorted(self._objects) for place in self._objects[name])
+            self._places = of_one_family(told)
+        return self._places
 
     def replace(self, pages: Iterable[bytes]) -> None:
         """A list, page by page. Raises Senseless, and then nothing has changed."""
@@ -61,7 +66,7 @@ class Watched:
                 known = self._known(raw)
                 objects[known.name] = known.places
                 _bound(objects)
-        self._objects, self.version = objects, version
+        self._objects, self._places, self.version = objects, None, version
 
     def happened(self, line: bytes) -> None:
         """One line of a watch. Raises Expired or Senseless."""
@@ -74,11 +79,13 @@ class Watched:
         match event.type:
             case "ADDED" | "MODIFIED":
                 known = self._known(event.object)
-                self._objects[known.name] = known.places
+                if self._objects.get(known.name) != known.places:
+                    self._objects[known.name], self._places = known.places, None
                 _bound(self._objects)
             case "DELETED":
                 known = self._known(event.object)
                 self._objects.pop(known.name, None)
+                self._places = None
             case "BOOKMARK":
                 known = self._known(event.object)
             case "ERROR" if status.code == _GONE:

@@ -3,7 +3,7 @@ import json
 import msgspec
 import pytest
 
-from kinference.fleet.discovery.kubernetes.objects import read_pod, read_pool, read_slice
+from kinference.fleet.discovery.kubernetes.objects import of_one_family, read_pod, read_pool, read_slice
 from kinference.fleet.discovery.place import Place
 from kinference.ids import Address
 from tests.unit.fleet.discovery.kubernetes.cluster_objects import (
@@ -94,3 +94,10 @@ def test_an_inference_pool_brings_labels_and_ports() -> None:
 def test_an_inference_pool_without_labels_or_ports_makes_no_sense(item: Object) -> None:
     with pytest.raises(msgspec.DecodeError):
         read_pool(json.dumps(item).encode())
+
+
+def test_a_pod_with_an_address_of_each_family_is_one_engine() -> None:
+    four, six = Place(Address("10.0.0.1:80"), life="a"), Place(Address("[fd00::1]:80"), life="a")
+    other_port, other_pod = Place(Address("[fd00::1]:81"), life="a"), Place(Address("[fd00::2]:80"), life="b")
+    nameless = Place(Address("[fd00::3]:80"))
+    assert of_one_family([six, four, other_port, other_pod, nameless]) == (four, other_port, other_pod, nameless)

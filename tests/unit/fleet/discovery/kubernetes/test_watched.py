@@ -41,6 +41,15 @@ def test_a_bookmark_only_moves_the_version(watched: Watched) -> None:
     assert (watched.places, watched.version) == (before, "99")
 
 
+def test_what_changes_no_place_is_the_very_same_set(watched: Watched) -> None:
+    before = watched.places
+    watched.happened(event("MODIFIED", pod("a", version="10")))
+    watched.happened(bookmark("11"))
+    assert watched.places is before
+    watched.happened(event("MODIFIED", pod("a", ready=False, version="12")))
+    assert watched.places != before
+
+
 def test_a_version_that_is_too_old_is_given_up_and_the_objects_are_not(watched: Watched) -> None:
     before = watched.places
     with pytest.raises(Expired):
