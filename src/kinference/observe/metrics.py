@@ -2,7 +2,7 @@
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import accumulate
@@ -332,6 +332,17 @@ class Metrics(Collector):
         for value in values:
             self._series(metric, (value,)).value += 1
 
+    def forget(self, label: str, values: Collection[str]) -> None:
+        """Show no more what was recorded under these values of a label, and have room for others."""
+        gone = {_shown(value) for value in values}
+        for metric, known in self._by_metric.items():
+            if not gone or label not in metric.labels:
+                continue
+            place = metric.labels.index(label)
+            for labels in [each for each in known if each[place] in gone]:
+                del known[labels]
+            self._seen.setdefault((metric, place), set()).difference_update(gone)
+
     def time(self, metric: Metric, seconds: float, *labels: str) -> None:
         """Put one duration into a histogram."""
         series = self._histograms[metric].get(labels) or self._series(metric, labels)
@@ -351,8 +362,7 @@ class Metrics(Collector):
         seen = self._seen.setdefault((metric, place), set())
         if value in seen:
             return value
-        # A lone surrogate would fail the whole page when it is encoded.
-        value = value[:LABEL_CHARS_MAX].encode(errors="replace").decode()
+        value = _shown(value)
         if value not in seen and len(seen) >= LABEL_VALUES_MAX:
             return OTHER
         seen.add(value)
@@ -368,6 +378,11 @@ class Metrics(Collector):
         """Every metric, as the library that writes the page wants it."""
         for row, known in self._by_metric.items():
             yield _FAMILIES[row.kind](row, known)
+
+
+def _shown(value: str) -> str:
+    """A value as it is shown. A lone surrogate would fail the whole page when it is encoded."""
+    return value[:LABEL_CHARS_MAX].encode(errors="replace").decode()
 
 
 def _counters(row: Metric, known: _Known) -> Family:

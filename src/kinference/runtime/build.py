@@ -36,6 +36,7 @@ from kinference.runtime.certificates import Certificates, certificates
 from kinference.runtime.clock import SystemClock
 from kinference.runtime.control import Control
 from kinference.runtime.cuts import publish_cuts
+from kinference.runtime.departed import Departed
 from kinference.runtime.directory import FleetDirectory
 from kinference.runtime.drains import Drains
 from kinference.runtime.followed_backends import FollowedBackends
@@ -233,12 +234,14 @@ def build_admin(
     unready_reason: Callable[[], str | None],
 ) -> Admin:
     """The admin port's handler."""
+    departed = Departed(parts.fleet)
 
     def refresh() -> None:
         parts.desk.publish()
         parts.arrivals.publish(parts.metrics)
         publish_cuts(parts.fleet, parts.router, parts.metrics)
         parts.discoveries.publish(parts.metrics)
+        departed.publish(parts.metrics, parts.clock.now())
 
     drains = Drains(parts.fleet, lambda: parts.router.snapshot(parts.clock.now()))
     return Admin(

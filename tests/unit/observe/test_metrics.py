@@ -152,3 +152,15 @@ def test_the_page_is_written_on_a_thread_while_series_are_added(metrics: Metrics
                 metrics.count(ASKED, f"m{model}", str(status))
         done.set()
         scraping.result()
+
+
+def test_what_is_forgotten_makes_room_for_others(metrics: Metrics) -> None:
+    for number in range(LABEL_VALUES_MAX):
+        metrics.count(ASKED, f"m{number}", "200")
+    metrics.forget("model", {"m0", "unknown"})
+    metrics.forget("model", ())
+    metrics.count(ASKED, "late", "200")
+    shown = page(metrics)
+    assert not any('model="m0"' in line for line in shown)
+    assert 'asked_total{model="late",status="200"} 1.0' in shown
+    assert 'asked_total{model="m1",status="200"} 1.0' in shown
