@@ -1,13 +1,18 @@
 """Whatever a source tells, and in whatever order, a pool stays a set that the fleet can follow."""
 
+from contextlib import suppress
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kinference.core.fleet import EndpointSpec, Fleet
-from kinference.fleet.discovery.kubernetes.watched import Lines
+from kinference.fleet.discovery.kubernetes.objects import read_pod
+from kinference.fleet.discovery.kubernetes.watched import Expired, Lines, Senseless, Watched
 from kinference.fleet.discovery.place import Place, step
 from kinference.fleet.discovery.pool import DiscoveredPool
 from kinference.ids import Address, ObjectRef
+from tests.unit.fleet.discovery.kubernetes.cluster_objects import bookmark, event, failure, listed, pod
 
 POOL = ObjectRef("default", "p")
 ADDRESSES = [Address(f"10.0.0.{n}:80") for n in range(6)]
@@ -71,3 +76,16 @@ def test_lines_do_not_depend_on_where_the_stream_is_cut(pieces: list[bytes], dat
     for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
         found += lines.feed(whole[start:end])
     assert found == [line for line in whole.split(b"\n") if line.strip()]
+
+
+@given(st.binary(max_size=64), st.data())
+def test_whatever_an_api_sends_is_read_or_refused(noise: bytes, data: st.DataObject) -> None:
+    line = data.draw(st.sampled_from([event("ADDED", pod()), bookmark("9"), failure(410), listed(pod())]))
+    at = data.draw(st.integers(0, len(line)))
+    sent = line[:at] + noise + line[data.draw(st.integers(at, len(line))) :]
+    watched = Watched(partial(read_pod, ports=(80,)))
+    with suppress(Senseless, Expired):
+        watched.happened(sent)
+    with suppress(Senseless):
+        watched.replace([sent])
+    assert all(place.address for place in watched.places)

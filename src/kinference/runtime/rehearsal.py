@@ -1,7 +1,7 @@
 """A decision tried out: the configured router and fleet, told of a state instead of finding it, and asked once."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import msgspec
@@ -13,7 +13,7 @@ from kinference.core.policy import RoutingRules
 from kinference.ids import Address, ObjectRef, StreamId
 from kinference.picker.choosing import Chosen, choose
 from kinference.ports import PickArguments
-from kinference.runtime.rules import apply, endpoint_specs, routing_rules
+from kinference.runtime.rules import apply, routing_rules, template_of
 from kinference.vocabulary import QosClass
 
 
@@ -71,8 +71,9 @@ def rehearse(config: Config, state: Iterable[EndpointState] | None, question: Qu
 def _discovered(fleet: Fleet, config: Config, state: Iterable[EndpointState]) -> None:
     for pool in config.pools:
         if pool.discovery is not None:
-            present = [Address(one.address) for one in state if one.pool == str(pool.ref)]
-            fleet.set_pool(pool.ref, endpoint_specs(pool, present))
+            template, name = template_of(pool), str(pool.ref)
+            present = [replace(template, address=Address(one.address)) for one in state if one.pool == name]
+            fleet.set_pool(pool.ref, present)
 
 
 def _found(fleet: Fleet, state: Iterable[EndpointState]) -> None:

@@ -26,13 +26,13 @@ from kinference.vocabulary import QosClass
 NO_RECORDS: Final[Mapping[ObjectRef, BackendRoute]] = MappingProxyType({})
 
 
-def endpoint_specs(pool: Pool, present: Iterable[Address] = ()) -> tuple[EndpointSpec, ...]:
+def endpoint_specs(pool: Pool, present: Iterable[EndpointSpec] = ()) -> tuple[EndpointSpec, ...]:
     """A pool's endpoints as they are listed. One that is discovered keeps those that are `present`, for its source to
-    say whether they stay.
+    say whether they stay, and as what.
     """
-    template = template_of(pool)
     if pool.discovery is not None:
-        return tuple(replace(template, address=address) for address in present)
+        return tuple(present)
+    template = template_of(pool)
     return tuple(_endpoint_spec(template, endpoint) for endpoint in pool.endpoints)
 
 
@@ -189,12 +189,9 @@ def apply(config: Config, router: Router, fleet: Fleet, records: Mapping[ObjectR
     router.reconfigure(routing_rules(config))
     router.recordings.resize(config.routing.record)
     router.refusals.resize(config.routing.record)
-    present = [(one.spec.pool, one.spec.address) for one in fleet.endpoints()]
+    present = [one.spec for one in fleet.endpoints()]
     set_static_pools(
         fleet,
-        {
-            pool.ref: endpoint_specs(pool, [address for ref, address in present if ref == pool.ref])
-            for pool in config.pools
-        },
+        {pool.ref: endpoint_specs(pool, [spec for spec in present if spec.pool == pool.ref]) for pool in config.pools},
     )
     fleet.set_backends(backend_specs(config, records))

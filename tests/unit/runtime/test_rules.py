@@ -1,17 +1,21 @@
+from dataclasses import replace
+from random import Random
 from types import MappingProxyType
 
 from kinference.config.destinations import Backend, Endpoint, KvEvents, Lacks, ModelPrice, ModelRoute, Pool, Target
+from kinference.config.discovery import Discovery, DnsDiscovery
 from kinference.config.schema import Config, Routing
 from kinference.config.tenants import TenantLimits, TenantPolicy
 from kinference.config.values import Count, HttpPath, Name, Secret, Url
-from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Lacking
+from kinference.core.fleet import BackendSpec, CacheFeed, EndpointSpec, Fleet, Lacking
 from kinference.core.limits import Limits
+from kinference.core.pick import Router
 from kinference.core.policy import ModelRule, TargetKind, TenantRule, UnmatchedTenant
 from kinference.core.policy import Target as CoreTarget
 from kinference.core.prices import Price, price_of
 from kinference.gateway.backends import BackendRoute
 from kinference.ids import Address, ObjectRef
-from kinference.runtime.rules import backend_specs, endpoint_specs, has_budgets, routing_rules
+from kinference.runtime.rules import apply, backend_specs, endpoint_specs, has_budgets, routing_rules, template_of
 from kinference.vocabulary import Api, Engine, Need, QosClass
 
 URL = Url("http", "fd00::1", 8000, "/engine")
@@ -149,3 +153,14 @@ def test_what_models_lack_and_how_long_their_context_is_comes_along() -> None:
     (local,), (remote,) = endpoint_specs(pool), backend_specs(Config(backends=(backend,)))
     assert (local.lacks, local.context_tokens) == (expected, 8_192)
     assert (remote.lacks, remote.context_tokens) == (expected, 128_000)
+
+
+def test_a_pool_that_is_discovered_keeps_what_it_has_through_a_reload() -> None:
+    discovery = Discovery(dns=DnsDiscovery(Name("engines"), Count(8000)))
+    config = Config(pools=(Pool(Name("p"), discovery=discovery, models=("m",)),))
+    fleet, ref = Fleet(), ObjectRef("default", "p")
+    found = replace(template_of(config.pools[0]), address=Address("10.0.0.1:8000"))
+    fleet.set_pool(ref, [found])
+    apply(config, Router(fleet, routing_rules(config), Random(1)), fleet)
+    assert [endpoint.spec for endpoint in fleet.endpoints()] == [found]
+    assert (found.models, found.pool) == (("m",), ref)

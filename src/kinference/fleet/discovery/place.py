@@ -19,6 +19,8 @@ class Place:
     """Whether it takes new requests; one that does not finishes what it has."""
     life: str = ""
     """Who is there, such as a pod's UID: another one is another engine, at the same address."""
+    rank: int = 0
+    """Which of the engines of one host: each further one publishes its KV events at ports above those of the others."""
 
     def succeeds(self, other: "Place") -> bool:
         """Whether somebody else was there before."""

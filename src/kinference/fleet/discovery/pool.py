@@ -23,8 +23,12 @@ class DiscoveredPool:
         return self._template.pool
 
     def respecify(self, template: EndpointSpec) -> None:
-        """What the configuration says of each endpoint from the next one on; those that are there have it already."""
+        """The configuration says something else of each endpoint from now on."""
+        if template == self._template:
+            return
         self._template = template
+        known = self._present()
+        self._fleet.set_pool(self.ref, [self._spec(known[address]) for address in sorted(known)])
 
     def take(self, told: Iterable[Place]) -> Step | None:
         """Follow what is told; None where it is what was told before."""
@@ -35,7 +39,7 @@ class DiscoveredPool:
         if after == known and not taken.anew:
             self._known = after
             return None
-        specs = [replace(self._template, address=place.address) for place in taken.places]
+        specs = [self._spec(place) for place in taken.places]
         if taken.anew:
             self._fleet.set_pool(self.ref, [spec for spec in specs if spec.address not in taken.anew])
         self._fleet.set_pool(self.ref, specs)
@@ -45,6 +49,15 @@ class DiscoveredPool:
         self._known = after
         self._asked &= after.keys()
         return taken
+
+    def _spec(self, place: Place) -> EndpointSpec:
+        spec = replace(self._template, address=place.address)
+        feed = spec.cache_feed
+        if feed is None or not place.rank:
+            return spec
+        above = place.rank * feed.ranks
+        replay = None if feed.replay_port is None else feed.replay_port + above
+        return replace(spec, cache_feed=replace(feed, port=feed.port + above, replay_port=replay))
 
     def _present(self) -> Mapping[Address, Place]:
         """As the fleet has them: a reload may have brought some that no source has told of."""

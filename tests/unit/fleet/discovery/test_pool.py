@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from kinference.core.fleet import Fleet
+from kinference.core.fleet import CacheFeed, Fleet
 from kinference.fleet.discovery.place import Place
 from kinference.fleet.discovery.pool import DiscoveredPool
 from kinference.ids import Address
@@ -82,9 +82,22 @@ def test_endpoints_that_a_reload_brought_stay_until_the_source_tells_otherwise()
     assert states(fleet) == {HERE: (True, False)}
 
 
-def test_a_new_configuration_of_the_pool_is_for_those_that_come_next() -> None:
+def test_a_new_configuration_of_the_pool_is_for_all_of_them_and_they_keep_their_state() -> None:
     fleet = Fleet()
     pool = pool_of(fleet)
+    pool.take([Place(HERE)])
+    fleet.set_ready(POOL, HERE, True)
+    generation = only(fleet).generation
     pool.respecify(replace(TEMPLATE, models=("n",)))
     pool.take([Place(HERE)])
     assert only(fleet).models == {"n"}
+    assert (only(fleet).ready, only(fleet).generation) == (True, generation)
+
+
+def test_each_engine_of_a_pod_publishes_above_the_one_before() -> None:
+    fleet = Fleet()
+    pool = DiscoveredPool(fleet, replace(TEMPLATE, cache_feed=CacheFeed(5557, 6557, ranks=2)))
+    pool.take([Place(HERE), Place(THERE, rank=1)])
+    assert [one.spec.cache_feed for one in fleet.endpoints()] == [CacheFeed(5557, 6557, 2), CacheFeed(5559, 6559, 2)]
+    pool.respecify(replace(TEMPLATE, cache_feed=CacheFeed(7000)))
+    assert [one.spec.cache_feed for one in fleet.endpoints()] == [CacheFeed(7000), CacheFeed(7001)]

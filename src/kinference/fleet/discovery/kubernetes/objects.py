@@ -12,6 +12,8 @@ from kinference.ids import Address
 _ENDED: Final = ("Failed", "Succeeded")
 _IPV6: Final = 6
 PORTS_MAX: Final = 8
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a reader raises for what is no such object."""
 _PORT_MAX: Final = 65535
 
 
@@ -116,7 +118,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 def read_pod(raw: bytes | msgspec.Raw, ports: Sequence[int]) -> Known:
-    """A pod takes requests once it is ready and until it is told to end. Raises msgspec.DecodeError."""
+    """A pod takes requests once it is ready and until it is told to end. Raises UNREADABLE."""
     pod = msgspec.json.decode(raw, type=Pod)
     about, status = pod.metadata, pod.status
     is_ready = any(one.type == "Ready" and one.status == "True" for one in status.conditions or ())
@@ -126,7 +128,7 @@ def read_pod(raw: bytes | msgspec.Raw, ports: Sequence[int]) -> Known:
 
 
 def read_slice(raw: bytes | msgspec.Raw, ports: Sequence[int]) -> Known:
-    """What no condition says counts as the API has it: ready, not about to end. Raises msgspec.DecodeError."""
+    """What no condition says counts as the API has it: ready, not about to end. Raises UNREADABLE."""
     found = msgspec.json.decode(raw, type=EndpointSlice)
     places: list[Place] = []
     for one in found.endpoints or ():
@@ -137,7 +139,7 @@ def read_slice(raw: bytes | msgspec.Raw, ports: Sequence[int]) -> Known:
 
 
 def read_pool(raw: bytes) -> tuple[dict[str, str], tuple[int, ...]]:
-    """The labels and ports of an InferencePool. Raises msgspec.DecodeError."""
+    """The labels and ports of an InferencePool. Raises UNREADABLE."""
     spec = msgspec.json.decode(raw, type=InferencePool).spec
     ports = tuple(port.number for port in spec.target_ports)
     if not spec.selector.match_labels or not 1 <= len(ports) <= PORTS_MAX or not all(map(_is_port, ports)):
@@ -172,4 +174,4 @@ def _places(ip: str, ports: Sequence[int], is_open: bool, life: str) -> tuple[Pl
     except ValueError:  # it has none yet, or is a host name's slice
         return ()
     host = f"[{ip}]" if version == _IPV6 else ip
-    return tuple(Place(Address(f"{host}:{port}"), is_open, life) for port in ports)
+    return tuple(Place(Address(f"{host}:{port}"), is_open, life, rank) for rank, port in enumerate(ports))

@@ -9,10 +9,8 @@ from random import Random
 from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
-import msgspec
-
 from kinference.fleet.discovery.kubernetes.api import WATCH_FOR, KubernetesApi
-from kinference.fleet.discovery.kubernetes.objects import read_pod, read_pool, read_slice
+from kinference.fleet.discovery.kubernetes.objects import UNREADABLE, read_pod, read_pool, read_slice
 from kinference.fleet.discovery.kubernetes.watched import Expired, Lines, Reader, Senseless, Watched, listed_in
 from kinference.fleet.discovery.place import Place
 from kinference.fleet.discovery.source import SourceFailed
@@ -130,7 +128,7 @@ class KubernetesSource:
                 kind = f"/apis/inference.networking.k8s.io/v1/namespaces/{asked.namespace}/inferencepools"
                 try:
                     labels, ports = read_pool(await self._api.page(f"{kind}/{asked.name}"))
-                except (msgspec.DecodeError, UnicodeDecodeError):
+                except UNREADABLE:
                     raise SourceFailed(f"InferencePool {asked.namespace}/{asked.name} makes no sense") from None
                 return _pods(asked.namespace, labels, ports)
 

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from kinference.fleet.discovery.kubernetes.objects import Happened, Known, Listed, Status, of_one_family
+from kinference.fleet.discovery.kubernetes.objects import UNREADABLE, Happened, Known, Listed, Status, of_one_family
 from kinference.fleet.discovery.place import Place
 
 OBJECTS_MAX: Final = 4096
@@ -74,7 +74,7 @@ class Watched:
             event = msgspec.json.decode(line, type=Happened)
             if event.type == "ERROR":
                 status = msgspec.json.decode(event.object, type=Status)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise Senseless("a line of the watch makes no sense") from error
         match event.type:
             case "ADDED" | "MODIFIED":
@@ -100,7 +100,7 @@ class Watched:
     def _known(self, raw: bytes | msgspec.Raw) -> Known:
         try:
             return self._read(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise Senseless("an object makes no sense") from error
 
 
@@ -108,7 +108,7 @@ def listed_in(page: bytes) -> Listed:
     """Raises Senseless."""
     try:
         return msgspec.json.decode(page, type=Listed)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise Senseless("the answer is no list") from error
 
 

@@ -23,7 +23,10 @@ def places_of(item: Object, *ports: int) -> tuple[Place, ...]:
 def test_each_target_port_of_a_ready_pod_is_an_endpoint() -> None:
     known = read_pod(json.dumps(pod()).encode(), (8000, 8001))
     assert (known.name, known.version) == ("a", "5")
-    assert known.places == tuple(Place(Address(f"10.0.0.1:{port}"), life="uid-a") for port in (8000, 8001))
+    assert known.places == (
+        Place(Address("10.0.0.1:8000"), life="uid-a"),
+        Place(Address("10.0.0.1:8001"), life="uid-a", rank=1),
+    )
 
 
 def test_an_address_of_the_new_family_stands_in_brackets() -> None:

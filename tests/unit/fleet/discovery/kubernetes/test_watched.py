@@ -59,7 +59,16 @@ def test_a_version_that_is_too_old_is_given_up_and_the_objects_are_not(watched: 
 
 @pytest.mark.parametrize(
     "line",
-    [b"{}", b"[]", b"not json", b"\xff", failure(500), event("CONJURED", pod()), event("ADDED", {"metadata": 1})],
+    [
+        b'{"type": "ADDED", "object": ' + b"[" * 100_000,
+        b"{}",
+        b"[]",
+        b"not json",
+        b"\xff",
+        failure(500),
+        event("CONJURED", pod()),
+        event("ADDED", {"metadata": 1}),
+    ],
 )
 def test_what_makes_no_sense_is_no_event(watched: Watched, line: bytes) -> None:
     with pytest.raises(Senseless):
