@@ -7,7 +7,8 @@ from kinference.observe.metrics import LABEL_VALUES_MAX, OTHER, TABLE, Metric
 _OPENING = f"""# Metrics
 
 Served in the Prometheus text format at `/metrics` of the admin address. A label takes at most {LABEL_VALUES_MAX}
-distinct values; what comes after is counted under `{OTHER}`. On Linux those of every
+distinct values; what comes after is counted under `{OTHER}`, and endpoints that left five minutes ago are shown no
+more. On Linux those of every
 process are beside them: who connects when `process_open_fds` has come to `process_max_fds` is disconnected, untold.
 
 | metric | kind | labels | meaning |

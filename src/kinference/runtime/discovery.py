@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Se
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from random import Random
 
 from kinference.config.discovery import Discovery, DnsDiscovery, KubernetesDiscovery
@@ -21,7 +22,7 @@ from kinference.fleet.discovery.kubernetes.source import (
 from kinference.fleet.discovery.place import Place
 from kinference.fleet.discovery.source import Source, SourceFailed
 from kinference.ports import Upstream
-from kinference.runtime.cluster import OwnCluster, own_cluster
+from kinference.runtime.cluster import SERVICE_ACCOUNT, OwnCluster, own_cluster
 from kinference.runtime.rules import template_of
 from kinference.wire.cluster import Cluster
 from kinference.wire.http1.upstream import Http1Upstream
@@ -66,9 +67,11 @@ class Ways:
 
 
 @asynccontextmanager
-async def ways(upstream: Upstream, environ: Mapping[str, str], rng: Random) -> AsyncIterator[Ways]:
+async def ways(
+    upstream: Upstream, environ: Mapping[str, str], rng: Random, account: Path = SERVICE_ACCOUNT
+) -> AsyncIterator[Ways]:
     """Open as long as anything is discovered by them."""
-    own = own_cluster(environ)
+    own = own_cluster(environ, account)
     async with Http1Upstream(None if own is None else Trust(own.authority)) as own_upstream:
         yield Ways(upstream, own, own_upstream, rng)
 

@@ -1,12 +1,22 @@
 """Discovery by DNS against a server on real sockets."""
 
+import asyncio
 from random import Random
 
 import dns.rcode
 import pytest
 
+from kinference.config.destinations import Pool
+from kinference.config.discovery import Discovery, DnsDiscovery
+from kinference.config.schema import Config, Listen
+from kinference.config.values import Count, Duration, HostPort, Name
 from kinference.fleet.discovery.dns import DnsQuestion, DnsSource, Resolver
 from kinference.fleet.discovery.source import SourceFailed
+from kinference.ports import UpstreamRequest
+from kinference.runtime.service import Service, running
+from kinference.sim.options import EngineOptions
+from kinference.sim.serving import serve_engine
+from kinference.wire.aiohttp_upstream import AiohttpUpstream
 from tests.integration.fleet.dns_server import DnsServer, dns_server
 from tests.unit.fleet.discovery.fakes import Waits
 
@@ -84,3 +94,31 @@ async def test_a_server_that_is_silent_is_given_up(monkeypatch: pytest.MonkeyPat
     async with dns_server(DnsServer(is_silent=True)) as server:
         with pytest.raises(SourceFailed, match=r"no DNS server answered within 0\.05 s"):
             await told(source(server))
+
+
+async def test_the_service_follows_a_name_and_serves_on_while_dns_fails() -> None:
+    any_port = HostPort("127.0.0.1", 0)
+    async with serve_engine(EngineOptions(("m",), host="127.0.2.1")) as engine, dns_server(DnsServer()) as server:
+        server.zone = {(NAME, "A"): ["127.0.2.1"]}
+        asked = DnsDiscovery(Name(NAME), Count(engine.port), Duration(0.01), HostPort("127.0.0.1", server.port))
+        pool = Pool(Name("chat"), discovery=Discovery(dns=asked))
+        async with running(Config(listen=Listen(any_port, any_port, any_port), pools=(pool,))) as service:
+            await service.settled()
+            assert service.unready_reason() is None
+            server.rcode = dns.rcode.SERVFAIL
+            async with asyncio.timeout(20):
+                while b"NoNameservers" not in (told := await discovery_of(service)):
+                    pass
+            assert b'"endpoints":1' in told
+            assert list(service.in_flight()) == [f"127.0.2.1:{engine.port}"]
+            server.rcode, server.zone = dns.rcode.NOERROR, {(NAME, "A"): ["127.0.2.1", "127.0.2.2"]}
+            async with asyncio.timeout(20):
+                while len(service.in_flight()) < 2:  # noqa: ASYNC110 - the service is plain state
+                    await asyncio.sleep(0.005)
+
+
+async def discovery_of(service: Service) -> bytes:
+    async with AiohttpUpstream() as upstream:
+        origin = f"http://127.0.0.1:{service.ports.admin}"
+        answer = await upstream.send(UpstreamRequest("GET", origin, "/api/v1/discovery", ()))
+        return b"".join([chunk async for chunk in answer.chunks()])

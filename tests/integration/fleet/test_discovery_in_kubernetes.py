@@ -7,6 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -16,12 +18,18 @@ from kinference.config.load import from_engines
 from kinference.config.schema import Config, Listen
 from kinference.config.values import Count, HostPort, Name, Url
 from kinference.ports import UpstreamRequest
+from kinference.runtime.clock import SystemClock
+from kinference.runtime.discovery import ways
 from kinference.runtime.service import Service, running
 from kinference.sim.options import EngineOptions
 from kinference.sim.serving import serve_engine
 from kinference.wire.aiohttp_upstream import AiohttpUpstream
+from kinference.wire.exchange import Exchange, respond
+from kinference.wire.http_server import OwnHttpServer
+from kinference.wire.tls import HTTP, ServerTls, TlsFiles
 from tests.integration.fleet.cluster_api import CUT, ClusterApi, cluster_api
 from tests.unit.fleet.discovery.kubernetes.cluster_objects import pod
+from tests.unit.wire.certificates import Pair, self_signed
 
 ANY = HostPort("127.0.0.1", 0)
 BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}).encode()
@@ -221,3 +229,49 @@ async def test_an_account_that_may_not_look_is_told_which_role_it_needs(caplog: 
 def _row(page: bytes) -> dict[str, int]:
     rows: list[dict[str, int]] = json.loads(page)["endpoints"]
     return rows[0]
+
+
+@asynccontextmanager
+async def guarded(api: ClusterApi, pair: Pair, account: Path) -> AsyncIterator[int]:
+    """The same API as pods see it: over TLS, for whoever has the token that is in force."""
+
+    async def handle(exchange: Exchange) -> None:
+        token = f"Bearer {(account / 'token').read_text()}".encode()
+        if dict(exchange.headers).get(b"authorization") != token:
+            await respond(exchange, 401, b"{}", b"application/json")
+        else:
+            await api.handle(exchange)
+
+    tls = ServerTls(TlsFiles(pair.certificate, pair.key), HTTP)
+    server = OwnHttpServer(handle, SystemClock(), tls=tls)
+    port = await server.start("127.0.0.1", 0)
+    try:
+        yield port
+    finally:
+        api.end_watches()
+        await server.close()
+
+
+async def test_in_the_cluster_it_is_asked_over_tls_with_the_token_as_the_kubelet_renews_it(tmp_path: Path) -> None:
+    pair = self_signed(tmp_path, "authority")
+    (tmp_path / "ca.crt").write_bytes(pair.certificate.read_bytes())
+    (tmp_path / "token").write_text("first")
+    (tmp_path / "namespace").write_text("models")
+    api = ClusterApi()
+    api.set(pod("a"))
+    asked = KubernetesDiscovery({"app": "vllm"}, target_ports=(Count(80),))
+    config = Config(pools=(Pool(Name("chat"), discovery=Discovery(kubernetes=asked)),))
+    async with guarded(api, pair, tmp_path) as port, AiohttpUpstream() as upstream:
+        environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(port)}
+        async with ways(upstream, environ, Random(1), tmp_path) as known:
+            (wanted,) = known.wanted(config)
+            sets = wanted.source().sets()
+            assert [place.address for place in await anext(sets)] == ["10.0.0.1:80"]
+            await anext(sets)
+            (tmp_path / "token").write_text("second")
+            api.end_watches()
+            api.set(pod("b", "10.0.0.2"))
+            while len(places := await anext(sets)) < 2:
+                pass
+            assert [place.address for place in places] == ["10.0.0.1:80", "10.0.0.2:80"]
+            await sets.aclose()
