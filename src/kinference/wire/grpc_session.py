@@ -155,8 +155,9 @@ class GrpcSession(Http2Session[CallHead]):
 
     def _on_request(self, event: RequestReceived[CallHead]) -> None:
         head, stream_id, data = event.head, event.stream_id, event.data
-        method = self._host.methods.get(head.path)
-        if method is None or head.refusal is not None or (self._host.is_draining and method.is_counted):
+        host = self._host
+        method = host.methods.get(head.path)
+        if method is None or head.refusal is not None or (host.is_draining and method.is_counted):
             self._answers.open(stream_id)
             self._refuse(stream_id, self._why_not(head, method))
             return

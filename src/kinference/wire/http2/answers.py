@@ -26,6 +26,7 @@ class Answers:
         self._stream_window = limits.stream_window
         self._guard, self._streams, self._intake, self._outbox = guard, streams, intake, outbox
         self._peer = PeerSettings()
+        self._peer_window = self._peer.window
         self._block_prefix = b""
         self.unopened: dict[int, int] = {}
         """Requests that came whole in this read, and their sizes. Whoever is told of one either answers it at once and
@@ -34,7 +35,7 @@ class Answers:
     def heed(self, payload: bytes) -> int:
         """SETTINGS of the peer. Returns by how much the window of each stream grows, less than 0 where it shrinks."""
         before, self._peer = self._peer, merged(self._peer, payload)
-        self._outbox.frame_bytes = self._peer.frame_bytes
+        self._outbox.frame_bytes, self._peer_window = self._peer.frame_bytes, self._peer.window
         if self._peer.header_table_bytes < TABLE_BYTES_MAX:
             self._block_prefix = NO_TABLE
         return self._peer.window - before.window
@@ -43,7 +44,7 @@ class Answers:
 
     def begin(self, stream_id: int) -> Stream:
         """A stream that the peer has opened."""
-        stream = Stream(stream_id, self._peer.window, self._stream_window)
+        stream = Stream(stream_id, self._peer_window, self._stream_window)
         self._streams.open(stream)
         return stream
 
@@ -98,7 +99,7 @@ class Answers:
         if self._block_prefix:
             return False
         if stream_id in self.unopened:
-            return self._outbox.takes(size, self._peer.window)
+            return self._outbox.takes(size, self._peer_window)
         stream = self._streams.live.get(stream_id)
         return stream is not None and _has_heard_all(stream) and self._outbox.takes(size, stream.send_window)
 
@@ -107,7 +108,7 @@ class Answers:
         if self._block_prefix:
             return False
         if stream_id in self.unopened:
-            if not self._outbox.send_whole(stream_id, self._peer.window, answer, data):
+            if not self._outbox.send_whole(stream_id, self._peer_window, answer, data):
                 return False
             del self.unopened[stream_id]
             self._streams.remember(stream_id, ENDED)

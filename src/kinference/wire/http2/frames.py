@@ -100,9 +100,9 @@ def headers(flags: int, stream_id: int, block: bytes, frame_bytes_max: int = FRA
     )
 
 
-Around: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]
+Around: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes, int]
 """What stands before the stream's number in the head's frame, before and behind it in that of DATA, and the same of the
-trailers' frame."""
+trailers' frame; and the size of it all, DATA included."""
 
 
 class WholeAnswer:
@@ -126,7 +126,8 @@ class WholeAnswer:
     def measured(self, size: int) -> Around:
         """What stands around an answer with so much DATA in one frame."""
         mark = _MARKS.pack(size << 8, 0)  # DATA is 0
-        around = self._begin, self._head + mark, self._prefix(size - self.prefix_bytes), self._end, self._trailers
+        prefix, total = self._prefix(size - self.prefix_bytes), self.framing_bytes + size
+        around = self._begin, self._head + mark, prefix, self._end, self._trailers, total
         if size <= KNOWN_BYTES_MAX:
             self.known[size] = around
         return around

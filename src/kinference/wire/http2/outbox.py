@@ -76,20 +76,20 @@ class Outbox:
 
     def send_whole(self, stream_id: int, window: int, answer: WholeAnswer, data: bytes) -> bool:
         """Send an answer from its head to its end, or nothing of it: False where the DATA would have to wait."""
-        size, frame_bytes = answer.prefix_bytes + len(data), self.frame_bytes
+        size = answer.prefix_bytes + len(data)
         if size > self.window or size > window or self.paused or self._size >= self._output_bytes_max:
             return False
-        if size <= frame_bytes:
+        if size <= self.frame_bytes:
             number = stream_id.to_bytes(4)
-            begin, before, behind, end, trailers = answer.known.get(size) or answer.measured(size)
+            begin, before, behind, end, trailers, total = answer.known.get(size) or answer.measured(size)
             self._output += (begin, number, before, number, behind, data, end, number, trailers)
+            self._size += total
         elif size <= self._output_bytes_max and not self._waiting:
-            self._output += answer.cut(stream_id, data, frame_bytes)
-            self._size += (size - 1) // frame_bytes * HEADER_BYTES
+            self._output += answer.cut(stream_id, data, self.frame_bytes)
+            self._size += answer.framing_bytes + size + (size - 1) // self.frame_bytes * HEADER_BYTES
         else:
             return False
         self.window -= size
-        self._size += answer.framing_bytes + size
         return True
 
     def turn(self) -> Iterator[Stream]:
