@@ -45,7 +45,7 @@ from kinference.wire.http2.streams import (
     check,
 )
 from kinference.wire.http2.streams import Event as Step
-from kinference.wire.http2.usual import UsualRequests
+from kinference.wire.http2.whole import WholeRequests
 
 Head = TypeVar("Head")
 
@@ -75,10 +75,11 @@ class Http2Connection(Generic[Head]):
         self.answers = Answers(limits, self._guard, self._streams, self._intake, self._outbox)
         self._unopened = self.answers.unopened
         self.is_closed = False
-        self._usual = UsualRequests(limits, self._streams, self._intake, self._heads.known, self._unopened)
-        self._events = self._usual.events
-        callbacks = Callbacks(self._on_block, self._on_whole, self._break, self._on_usual)
+        self._whole = WholeRequests(limits, self._streams, self._heads, self._intake, self.answers)
+        self._events = self._whole.events
+        callbacks = Callbacks(self._on_block, self._whole.read, self._break)
         self._reader = FrameReader(limits, self._guard, self._on_frame(), callbacks)
+        self._whole.blame = self._reader.blame
         self._greet()
 
     # --- reading ---------------------------------------------------------------------------------
@@ -97,7 +98,7 @@ class Http2Connection(Generic[Head]):
         return events
 
     def _take_events(self) -> None:
-        self._events = self._usual.events = []
+        self._events = self._whole.events = []
 
     def _on_frame(self) -> Mapping[FrameType, OnFrame]:
         return {
@@ -150,26 +151,6 @@ class Http2Connection(Generic[Head]):
         else:
             self._heads.skip(block)
             check(FrameType.HEADERS, stream_id, self._known(stream_id))
-
-    def _on_usual(self, buffer: bytes, at: int) -> int:
-        return self._usual.read(buffer, at) if self._usual.come else at
-
-    def _on_whole(self, stream_id: int, block: bytes, data: bytes) -> bool:
-        """A request that is all here, the usual case. False where its DATA needs a look of its own."""
-        streams, unopened, size = self._streams, self._unopened, len(data)
-        if stream_id <= streams.last_id or not stream_id & 1 or len(streams.live) + len(unopened) >= self._streams_max:
-            self._on_block(stream_id, block, ended=False)
-            return False
-        streams.last_id = stream_id
-        self._usual.come = block in self._heads.known
-        head, body_left = self._heads.request(block)
-        if body_left is not None or not self._intake.passes(size):
-            self.answers.begin(stream_id).body_left = body_left
-            self._events.append(RequestReceived(stream_id, head, False))
-            return False
-        unopened[stream_id] = size
-        self._events.append(RequestReceived(stream_id, head, True, data))
-        return True
 
     def _open(self, stream_id: int, block: bytes, ended: bool) -> None:
         stream = self.answers.begin(stream_id)

@@ -33,10 +33,9 @@ OnFrame: TypeAlias = Callable[[int, int, bytes], None]
 """Takes flags, the stream and the payload."""
 OnBlock: TypeAlias = Callable[[int, bytes, bool], None]
 """Takes the stream, the block, and whether the stream ends with it."""
-OnWhole: TypeAlias = Callable[[int, bytes, bytes], bool]
-"""Takes the stream, the block, and all DATA behind, up to the stream's end; False leaves that to be read by itself."""
-OnUsual: TypeAlias = Callable[[bytes, int], int]
-"""Takes the buffer, and where HEADERS stand in it; tells how far it has read, which may be nothing."""
+OnRequest: TypeAlias = Callable[[bytes, int], int]
+"""Takes the buffer, and where HEADERS stand in it that are a whole block; tells how far it has read, which may be
+nothing."""
 OnFault: TypeAlias = Callable[[int, ErrorCode], None]
 
 
@@ -45,9 +44,8 @@ class Callbacks:
     """Who is told of what is more than a frame."""
 
     block: OnBlock
-    whole: OnWhole
+    request: OnRequest
     fault: OnFault
-    usual: OnUsual = lambda _buffer, at: at
 
 
 @dataclass(slots=True)
@@ -71,7 +69,7 @@ class FrameReader:
         on: Callbacks,
     ) -> None:
         self._limits, self._guard = limits, guard
-        self._on_block, self._on_whole, self._on_fault, self._on_usual = on.block, on.whole, on.fault, on.usual
+        self._on_block, self._on_request, self._on_fault = on.block, on.request, on.fault
         self._mark_max = limits.frame_bytes_max << 8 | 0xFF
         own = {FrameType.HEADERS: self._on_headers, FrameType.CONTINUATION: self._on_continuation}
         by_type = {**on_frame, **own}
@@ -131,29 +129,22 @@ class FrameReader:
                 self._check_turn(kind, flags, stream_id)
             try:
                 if kind == HEADERS and flags == END_HEADERS:
-                    after = self._on_usual(buffer, at)
+                    after = self._on_request(buffer, at)
                     if after > at:
                         at = after
                         continue
-                    stop = self._read_request(stream_id, buffer, start, stop)
-                else:
-                    reader = readers[kind] if kind < len(readers) else self._on_unknown
-                    reader(flags, stream_id, buffer[start:stop])
+                reader = readers[kind] if kind < len(readers) else self._on_unknown
+                reader(flags, stream_id, buffer[start:stop])
             except StreamFault as fault:
-                self._guard.charge(Nuisance.FAULT, self._now)
-                self._limits.tally.resets[fault.code.name.lower()] += 1
-                self._on_fault(stream_id, fault.code)
+                self.blame(stream_id, fault)
             at = stop
         return buffer[at:]
 
-    def _read_request(self, stream_id: int, buffer: bytes, start: int, stop: int) -> int:
-        """Read HEADERS, and with them all DATA up to the request's end, where that is here. Returns where to go on."""
-        whole = all_data(buffer, stop, stream_id, self._mark_max)
-        if whole is None:
-            self._on_block(stream_id, buffer[start:stop], False)
-            return stop
-        data, after = whole
-        return after if self._on_whole(stream_id, buffer[start:stop], data) else stop
+    def blame(self, stream_id: int, fault: StreamFault) -> None:
+        """The peer broke a rule that ends a stream."""
+        self._guard.charge(Nuisance.FAULT, self._now)
+        self._limits.tally.resets[fault.code.name.lower()] += 1
+        self._on_fault(stream_id, fault.code)
 
     def _check_preface(self, buffer: bytes) -> int:
         if not buffer.startswith(frames.PREFACE):

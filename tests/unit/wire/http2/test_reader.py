@@ -17,7 +17,7 @@ from kinference.wire.http2.frames import (
     settings,
 )
 from kinference.wire.http2.guard import Guard, Http2Limits, Nuisance, Rate
-from kinference.wire.http2.reader import Callbacks, FrameReader, OnFrame
+from kinference.wire.http2.reader import Callbacks, FrameReader, OnFrame, all_data
 
 GREETING = PREFACE + settings({})
 LIMITS = Http2Limits(frame_bytes_max=16_384, header_block_bytes_max=100)
@@ -30,7 +30,7 @@ class Noted:
         self.told: list[tuple[object, ...]] = []
         plain = [kind for kind in FrameType if kind not in {FrameType.HEADERS, FrameType.CONTINUATION}]
         on_frame: dict[FrameType, OnFrame] = {kind: self._teller(kind) for kind in plain}
-        callbacks = Callbacks(self._on_block, self._on_whole, self._on_fault)
+        callbacks = Callbacks(self._on_block, self._on_request, self._on_fault)
         self.reader = FrameReader(limits, Guard(limits.rates, 0.0), on_frame, callbacks)
         self.feed(greeting)
         self.told.clear()
@@ -46,15 +46,17 @@ class Noted:
     def _on_block(self, stream_id: int, block: bytes, ended: bool) -> None:
         self.told.append(("block", stream_id, block, ended))
 
-    def _on_whole(self, stream_id: int, block: bytes, data: bytes) -> bool:
-        """Takes the DATA with the block, but for that of stream 7, which is told by itself; 11 is refused as a whole."""
+    def _on_request(self, buffer: bytes, at: int) -> int:
+        """Takes all DATA with the block, but for that of stream 7, which is left; 11 is refused as a whole."""
+        size, _, stream_id = frames.HEADER.unpack_from(buffer, at)
+        stop = at + 9 + (size >> 8)
+        whole = all_data(buffer, stop, stream_id, LIMITS.frame_bytes_max << 8 | 0xFF)
         if stream_id == 11:
             raise StreamFault(ErrorCode.REFUSED_STREAM, "stream 11")
-        if stream_id == 7:
-            self._on_block(stream_id, block, ended=False)
-            return False
-        self.told.append(("whole", stream_id, block, data))
-        return True
+        if whole is None or stream_id == 7:
+            return at
+        self.told.append(("whole", stream_id, buffer[at + 9 : stop], whole[0]))
+        return whole[1]
 
     def _on_fault(self, stream_id: int, code: ErrorCode) -> None:
         self.told.append(("fault", stream_id, code))
