@@ -2,8 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from kinference.ports import Headers, UpstreamRequest, UpstreamTimeouts
+
+_HEADERS: Final[Headers] = (
+    (b"accept", b"application/json"),
+    (b"accept-encoding", b"identity"),
+    (b"user-agent", b"kinference"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +22,7 @@ class Cluster:
 
     def get(self, target: str, timeouts: UpstreamTimeouts) -> UpstreamRequest:
         """A request for what is there. Raises OSError or ValueError where there is no token."""
-        headers: Headers = ((b"accept", b"application/json"),)
+        headers: Headers = _HEADERS
         if self.token_file is not None:
             token = self.token_file.read_text("ascii").strip()
             headers = ((b"authorization", b"Bearer " + token.encode()), *headers)

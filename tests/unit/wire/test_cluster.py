@@ -19,7 +19,9 @@ def test_the_token_is_read_for_each_request(tmp_path: Path) -> None:
 
 
 def test_a_proxy_is_given_no_token() -> None:
-    assert Cluster(ORIGIN, None).get("/api", UpstreamTimeouts()).headers == ((b"accept", b"application/json"),)
+    sent = dict(Cluster(ORIGIN, None).get("/api", UpstreamTimeouts()).headers)
+    assert b"authorization" not in sent
+    assert (sent[b"accept"], sent[b"accept-encoding"]) == (b"application/json", b"identity")
 
 
 def test_a_token_that_is_missing_is_an_error_of_the_system(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ class _Member:
     def stop(self) -> None:
         if self.task is not None:
             self.task.cancel()
+        self.following.release()
 
 
 class Discoveries:

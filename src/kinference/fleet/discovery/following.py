@@ -87,6 +87,10 @@ class Following:
         """What the configuration says of each endpoint from now on."""
         self._pool.respecify(template)
 
+    def release(self) -> None:
+        """Its task has been cancelled, and the pool is somebody else's."""
+        self._pool.release()
+
     def status(self) -> DiscoveryStatus:
         """As it is now."""
         told_at = self._told_at

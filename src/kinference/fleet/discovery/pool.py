@@ -30,6 +30,13 @@ class DiscoveredPool:
         known = self._present()
         self._fleet.set_pool(self.ref, [self._spec(known[address]) for address in sorted(known)])
 
+    def release(self) -> None:
+        """Another source will tell from now on: what this one has drained takes requests again, until that does."""
+        for address, place in self._known.items():
+            if not place.is_open and address not in self._asked:
+                self._fleet.set_draining(self.ref, address, False)
+        self._known = {}
+
     def take(self, told: Iterable[Place]) -> Step | None:
         """Follow what is told; None where it is what was told before."""
         known = self._present()

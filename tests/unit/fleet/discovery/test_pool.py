@@ -62,6 +62,16 @@ def test_what_an_operator_drains_is_the_operators_to_bring_back() -> None:
     assert only(fleet).draining
 
 
+def test_whoever_follows_another_source_does_not_wait_for_this_one_to_end_a_drain() -> None:
+    fleet = Fleet()
+    pool = pool_of(fleet)
+    pool.take([Place(HERE), Place(THERE)])
+    fleet.set_draining(POOL, THERE, True)
+    pool.take([Place(HERE, is_open=False), Place(THERE, is_open=False)])
+    pool.release()
+    assert states(fleet) == {HERE: (False, False), THERE: (False, True)}
+
+
 def test_another_pod_at_the_address_starts_cold() -> None:
     fleet = Fleet()
     pool = pool_of(fleet)
