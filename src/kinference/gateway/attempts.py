@@ -9,7 +9,6 @@ from kinference.gateway.access_log import Record
 from kinference.gateway.auth import Caller
 from kinference.gateway.backends import Inbound, Leg, chat_leg_to, leg_to
 from kinference.gateway.errors import Refusal
-from kinference.gateway.headers import is_stream
 from kinference.gateway.held_body import HeldBody
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.ticket import Ticket
@@ -33,7 +32,7 @@ from kinference.shapes.scan import BadBody
 from kinference.shapes.translate import Way, WayBack
 from kinference.structs import Frozen
 from kinference.vocabulary import AbortReason, Api, Loss, StreamUsage
-from kinference.wire.fields import header
+from kinference.wire.fields import Table
 from kinference.wire.sigv4 import Signable, signature
 
 _log: Final = logging.getLogger(__name__)
@@ -41,6 +40,8 @@ _log: Final = logging.getLogger(__name__)
 _NOWHERE: Final[frozenset[LocalTarget | ProviderTarget]] = frozenset()
 _SETTLED: Final = StreamUsage.SETTLED
 """Read once: Python 3.11 finds a member of an enum by a hook of its metaclass, at ten times the price of a constant."""
+_EMBEDDINGS: Final = Api.OPENAI_EMBEDDINGS
+_ANTHROPIC: Final = Api.ANTHROPIC_MESSAGES
 _NO_STREAM: Final = StreamId(0)
 """The body comes with the call."""
 AWS_SERVICE: Final = "bedrock"
@@ -89,6 +90,10 @@ class Delivery:
     """How the answer comes to be the client's, where the destination speaks another API."""
     is_foreign_count = False
     """A count of tokens as another API writes it."""
+    whole: bytes | None = None
+    """All of it, where it has been taken."""
+    told: Table | None = None
+    """The fields of its head, where they have been looked at."""
 
     def __init__(self, answer: UpstreamAnswer, ticket: Ticket, sent_at: Seconds, body_bytes: int) -> None:
         self.answer: Final = answer
@@ -235,7 +240,7 @@ class Attempts:
 
     def _request(self, leg: Leg, body: bytes) -> UpstreamRequest:
         fields = leg.headers
-        if leg.api is Api.ANTHROPIC_MESSAGES and leg.api is not self._order.inbound.api and mcp.is_in(body):
+        if leg.api is _ANTHROPIC and leg.api is not self._order.inbound.api and mcp.is_in(body):
             fields = (*fields, (b"anthropic-beta", mcp.BETA))
         if leg.aws is not None:
             signable = Signable("POST", leg.origin, leg.target, (body,))
@@ -250,14 +255,13 @@ class Attempts:
         self._record.upstream_s += waited
         return waited
 
-    def own_way_back(self, answer: UpstreamAnswer, sending: Sending) -> WayBack | None:
-        """How an answer in the client's own API comes to be what it asked for, where it is a stream and it is wanted
-        whole or the other way round; None where it is. Raises UpstreamCut where it cannot.
+    def own_way_back(self, sending: Sending, *, came: bool) -> WayBack | None:
+        """How an answer in the client's own API comes to be what it asked for, where it came as a stream and it is
+        wanted whole or the other way round; None where it is. Raises UpstreamCut where it cannot.
         """
         order, api = self._order, self._order.inbound.api
-        if sending.way_back is not None or order.counts or api is Api.OPENAI_EMBEDDINGS:
+        if sending.way_back is not None or order.counts or api is _EMBEDDINGS:
             return None
-        came = is_stream(header(answer.headers, b"content-type"))
         if sending.streams is None:
             is_other = detect.asked_otherwise(api, order.inbound.path, order.body.whole, is_stream=came)
         else:

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from kinference.errors import Draining, KinferenceError, UpstreamUnreachable
 from kinference.gateway import access_log
+from kinference.gateway.answering import Answering
 from kinference.gateway.attempts import Delivery
-from kinference.gateway.delivery import Deliverer
 from kinference.gateway.dispatch import Dispatch
 from kinference.gateway.door import Door, Visit
 from kinference.gateway.options import GatewayOptions, Outside
@@ -23,6 +23,7 @@ from kinference.gateway.routes import Route, find
 from kinference.gateway.streaming import Streaming
 from kinference.ports import Asked, UpstreamAnswer
 from kinference.wire.exchange import Course, Exchange, Handler, Work
+from kinference.wire.fields import table
 
 Rest: TypeAlias = "Callable[[Serving], Awaitable[None]]"
 """Awaits what is left of one."""
@@ -128,7 +129,7 @@ class Serving(Course):
     def _deliver(self, delivery: Delivery) -> bool:
         """Deliver an answer in one piece. Whether that is all."""
         relay = self.start(delivery)
-        return relay is not None and relay.at_once()
+        return relay is not None and relay.at_once(delivery.whole)
 
     def start(self, delivery: Delivery) -> Relay | None:
         """Send the head of an answer, which is then to be relayed. None where there is more to it."""
@@ -136,9 +137,11 @@ class Serving(Course):
         assert visit is not None, "it was let in"
         if delivery.way_back is not None or delivery.is_foreign_count:
             return None
-        relay, head = Deliverer(self._outside, self._options, visit.record, self._route).relay(delivery, self.exchange)
-        status = delivery.answer.status
-        self.exchange.start(status, (*head, *own_fields(visit.record, visit.dialect, self._outside.clock, status)))
+        answer, exchange = delivery.answer, self.exchange
+        answering = Answering(self._outside, visit.record, self._route, delivery)
+        flow, head = answering.flow(table(answer.headers) if delivery.told is None else delivery.told, exchange)
+        relay, status = Relay(answer, flow, self._options.keep_alive, answering.relayed), answer.status
+        exchange.start(status, (*head, *own_fields(visit.record, visit.dialect, self._outside.clock, status)))
         self.relay = relay
         self._outside.departure.leave(self)
         return relay

@@ -98,11 +98,13 @@ class Opening(UpstreamAnswer):
         finally:
             await self._answer.close()
 
-    def begin_at_once(self) -> bool:
-        """Take an answer in one piece that is all here. False where there is something to wait for; raises as `begin`
-        does.
+    def begin_at_once(self, taken: bytes | None = None) -> bool:
+        """Take an answer in one piece that is all here, and may have been `taken` already. False where there is
+        something to wait for; raises as `begin` does.
         """
-        whole = None if self.is_stream else self._answer.arrived()
+        whole = taken
+        if whole is None and not self.is_stream:
+            whole = self._answer.arrived()
         if whole is None:
             return False
         self._is_whole = True

@@ -13,12 +13,13 @@ from kinference.gateway.attempts import Delivery
 from kinference.gateway.auth import Caller
 from kinference.gateway.course import Courses, Serving
 from kinference.gateway.delivery import Deliverer
-from kinference.gateway.dispatch import Dispatch, Estimated
+from kinference.gateway.dispatch import Dispatch
 from kinference.gateway.door import Door, Turned, Visit, explained
 from kinference.gateway.errors import Refusal
 from kinference.gateway.options import GatewayOptions, Outside
 from kinference.gateway.reply import Reply
 from kinference.gateway.routes import Duty, Route, find, shown_by
+from kinference.gateway.search import Estimated, Search
 from kinference.gateway.verdict import ErrorAnswer
 from kinference.observe.metrics import BODIES_REFUSED
 from kinference.shapes.counting import write_count
@@ -111,7 +112,7 @@ class Gateway:
                 outcome = serving.delivery
                 if outcome is None:
                     with outside.departure:
-                        outcome = await dispatch.run(serving.exchange)
+                        outcome = await Search(dispatch).run(serving.exchange)
             except ClientGone:
                 raise
             except KinferenceError as error:

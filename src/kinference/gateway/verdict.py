@@ -77,11 +77,6 @@ class ErrorAnswer:
     body: bytes
 
 
-def is_success(status: int) -> bool:
-    """Whether an answer is worth relaying byte by byte. A redirect is none: nobody here follows one."""
-    return 200 <= status < 300  # noqa: PLR2004 - what 2xx means
-
-
 async def read_error(answer: UpstreamAnswer, leg: Leg, patience: Seconds = ERROR_PATIENCE) -> ErrorAnswer:
     """Read a failed answer whole, decoded and without our credential, and give its connection back."""
     try:

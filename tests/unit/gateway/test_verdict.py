@@ -26,11 +26,6 @@ def answered(status: int, body: bytes = b'{"error":{}}', headers: Headers = JSON
     return ErrorAnswer(status, headers, body)
 
 
-@pytest.mark.parametrize(("status", "is_success"), [(200, True), (299, True), (199, False), (302, False), (400, False)])
-def test_only_2xx_is_relayed_byte_by_byte(status: int, *, is_success: bool) -> None:
-    assert verdict.is_success(status) is is_success
-
-
 async def test_an_error_is_read_whole_and_its_connection_given_back() -> None:
     answer = FakeAnswer(400, JSON, (b'{"a"', b":1}"))
     assert await verdict.read_error(answer, ENGINE) == ErrorAnswer(400, [*JSON], b'{"a":1}')
