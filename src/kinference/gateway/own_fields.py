@@ -19,7 +19,7 @@ def own_fields(record: Record, dialect: Dialect, clock: Clock, status: int) -> H
     request_id = record.request_id.encode()
     fields = [
         (b"x-request-id", request_id),
-        (b"x-kinference-overhead-ms", f"{overhead_ms:.3f}".encode()),
+        (b"x-kinference-overhead-ms", b"%.3f" % overhead_ms),
     ]
     if dialect is _ANTHROPIC:
         fields.append((b"request-id", request_id))

@@ -19,4 +19,8 @@ def header(headers: Headers, name: bytes) -> bytes | None:
 
 def table(headers: Headers) -> Table:
     """The fields for who asks more than once: two look-ups in the sequence cost more than making this."""
-    return dict(reversed(headers))
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name not in found:
+            found[name] = value
+    return found
