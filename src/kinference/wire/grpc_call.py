@@ -89,6 +89,8 @@ class GrpcCall(Entity):
     is_waiting: bool = False
     is_counted: bool = False
     """A drain waits for it."""
+    was_put_off: bool = False
+    """Its request was not all there at first, and it was let wait for the rest."""
     timed_out: bool = False
     deadline: asyncio.TimerHandle | None = None
 
@@ -169,6 +171,11 @@ class GrpcCall(Entity):
     def is_told(self) -> bool:
         """Whether there is a message, the end of them, or how the call failed."""
         return bool(self.inbox) or self.half_closed or self.failure is not None
+
+    @property
+    def may_be_one_message(self) -> bool:
+        """Whether the rest of its request may come, and make it one of a single message."""
+        return not self.half_closed and self.failure is None and (not self.inbox or len(self.inbox) == 1)
 
     def take_message(self) -> bytes | None:
         """What comes next; None at the end. Raises how the call failed."""

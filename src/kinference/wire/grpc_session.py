@@ -1,7 +1,8 @@
 """One connection of our gRPC server: an asyncio protocol between the HTTP/2 connection and the calls on it.
 
 A call begins once all frames of a read are known, by when a unary one's message is there: mostly it is answered by a
-plain function then. The handler of an inline service is stepped by hand otherwise, and only kept if it has to wait.
+plain function then. So it is where a read has cut the request and the very next one brings the rest. The handler of an
+inline service is stepped by hand otherwise, and only kept if it has to wait.
 """
 
 import asyncio
@@ -142,7 +143,20 @@ class GrpcSession(Http2Session[CallHead]):
         if self._fresh:
             fresh, self._fresh = self._fresh, []
             for call in fresh:
-                self._start(call)
+                if call.method.reply is not None and call.may_be_one_message and not call.was_put_off:
+                    self._put_off(call)
+                else:
+                    self._start(call)
+
+    def _put_off(self, call: GrpcCall) -> None:
+        """Let a call wait for the rest of its request for one more read, or two turns of the loop."""
+        if call.stream_id not in self._calls:
+            return
+        if not self._fresh:
+            self._loop.call_soon(self._loop.call_soon, self._begin_streams)
+        self._fresh.append(call)
+        self._keep(call)
+        call.was_put_off = True
 
     def _is_awaited(self) -> bool:
         return any(call.is_waiting for call in self._calls.values())
@@ -209,7 +223,7 @@ class GrpcSession(Http2Session[CallHead]):
             return  # reset in the very read that opened it
         method, inbox = call.method, call.inbox
         if method.reply is not None and call.half_closed and call.failure is None and (not inbox or len(inbox) == 1):
-            del self._calls[call.stream_id]
+            self._forget(call)
             self._reply(call, method.reply, inbox.pop() if inbox else None)
             return
         if method.service.inline:
@@ -222,7 +236,7 @@ class GrpcSession(Http2Session[CallHead]):
 
     def _keep(self, call: GrpcCall) -> None:
         """A call that may not have ended as it began. Most do, and never need what costs something here."""
-        if call.stream_id not in self._calls:
+        if call.stream_id not in self._calls or call.was_put_off:
             return
         if call.method.is_counted:
             call.is_counted = True
@@ -308,9 +322,11 @@ class GrpcSession(Http2Session[CallHead]):
     def _forget(self, call: GrpcCall) -> None:
         del self._calls[call.stream_id]
         call.failure = None  # what was raised holds the frames that it passed, and they the call
+        call.was_put_off = False
         if call.deadline is not None:
             call.deadline.cancel()
         if call.is_counted:
+            call.is_counted = False
             self._host.ended()
 
     def _answer(self, call: GrpcCall, status: Status, message: str) -> None:
@@ -335,7 +351,7 @@ class GrpcSession(Http2Session[CallHead]):
         if call.task is not None:
             call.task.cancel()
         elif call.routine is None:
-            del self._calls[call.stream_id]
+            self._forget(call)
         elif call.is_waiting:
             self._step(call, asyncio.CancelledError)
 

@@ -462,9 +462,58 @@ async def test_a_reply_is_asked_where_the_whole_request_is_there() -> None:
     session.receive(session.call(5) + data(5, framed(b"bad"), end=True))
     assert session.status() == "5"
     session.receive(session.call(7) + data(7, framed(b"early")))
+    await turns()
     session.receive(data(7, b"", end=True))
     assert session.status() == "0"
     assert len(answered) == 3, "the handler has answered one whose end came late"
+    assert session.host.idle.is_set()
+
+
+@pytest.mark.parametrize("cut", [0, 3, 9, 12, 16])
+async def test_a_request_that_a_read_has_cut_is_whole_with_the_next_one(cut: int) -> None:
+    answered: list[bytes | None] = []
+    session = replying_session(answered)
+    body = data(1, framed(b"hi")) + data(1, b"", end=True)
+    session.receive(session.call(1, ("grpc-timeout", "1S")) + body[:cut])
+    assert not session.host.idle.is_set(), "a drain waits for it"
+    await asyncio.sleep(0)
+    session.receive(body[cut:])
+    assert (session.status(), answered) == ("0", [b"hi"])
+    assert session.host.idle.is_set()
+    assert session.session._calls == {}
+    await turns()
+    assert session.sent() == []
+
+
+async def test_one_that_the_next_read_does_not_complete_is_for_the_handler() -> None:
+    answered: list[bytes | None] = []
+    session = replying_session(answered)
+    session.receive(session.call(1) + data(1, framed(b"one")[:4]))
+    session.receive(data(1, framed(b"one")[4:]))
+    assert [payload for kind, _, _, payload in session.sent() if kind == 0] == [framed(b"one")]
+    session.receive(data(1, framed(b"two"), end=True))
+    assert session.status() == "0"
+    session.receive(session.call(3) + data(3, framed(b"one")))
+    session.receive(data(3, framed(b"two"), end=True))
+    assert [payload for kind, _, _, payload in session.sent() if kind == 0] == [framed(b"one"), framed(b"two")]
+    assert (answered, session.host.idle.is_set()) == ([], True)
+
+
+@pytest.mark.parametrize("end", ["reset", "deadline", "lost", "closed", "too large"])
+async def test_one_that_waits_for_its_rest_may_end_without_it(end: str) -> None:
+    session = replying_session([])
+    more = (("grpc-timeout", "1n"),) if end == "deadline" else ()
+    session.receive(session.call(1, *more) + data(1, framed(b"half")[:6]))
+    if end == "reset":
+        session.receive(frames.rst_stream(1, ErrorCode.CANCEL))
+    elif end == "lost":
+        session.session.connection_lost(None)
+    elif end == "closed":
+        session.session.close()
+    elif end == "too large":
+        session.receive(data(1, b"", end=True))
+    await asyncio.sleep(0.01)
+    assert session.session._calls == {}
     assert session.host.idle.is_set()
 
 
