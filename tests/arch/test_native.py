@@ -3,7 +3,7 @@
 import ast
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from tests.arch.source import PACKAGE, ROOT, Module, parsed, report, source_modules
 
@@ -57,6 +57,26 @@ def fields_of_structs(modules: Iterable[Module]) -> Iterator[str]:
                 continue
             if ast.unparse(node.value).startswith("msgspec.field("):
                 yield module.at(node, "compiled, its class is not made: the default is not of the field's type")
+
+
+def heirs(modules: Sequence[Module], compiled_paths: Set[str]) -> Iterator[str]:
+    """Classes that run as Python and inherit from a compiled one."""
+    native = {
+        node.name
+        for module in modules
+        if module.path in compiled_paths
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    for module in modules:
+        if module.path in compiled_paths:
+            continue
+        own = {node.name for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)}
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef) and not native.isdisjoint({*map(ast.unparse, node.bases)} - own):
+                yield module.at(
+                    node, "its base is compiled, which takes no heirs from Python; where one is caught, it is not"
+                )
 
 
 def test_every_module_on_the_list_exists_and_is_there_once() -> None:
@@ -124,3 +144,15 @@ def test_constants_that_are_looked_up_are_found() -> None:
         _ONE, _TWO = b"12"
     """
     assert [line.split(":")[1] for line in looked_up([parsed(lines)])] == ["5", "6"]
+
+
+def test_no_compiled_class_has_heirs_in_python() -> None:
+    findings = list(heirs(list(source_modules()), set(listed())))
+    assert not findings, report(findings)
+
+
+def test_heirs_in_python_are_found() -> None:
+    base = parsed("class TooLong(ValueError): ...", "shapes/sse.py")
+    heir = parsed("class Bad(TooLong): ...", "shapes/frames.py")
+    assert len(list(heirs([base, heir], {"shapes/sse.py"}))) == 1
+    assert list(heirs([base, heir], {"shapes/sse.py", "shapes/frames.py"})) == []

@@ -22,6 +22,10 @@ class EventTooLong(ValueError):
     """One event went over the reader's bound, or is no event at all."""
 
 
+class BadFrame(EventTooLong):
+    """The same in a stream of frames: bytes that are none, or not as they were sent."""
+
+
 class Event(Frozen, frozen=True):
     """One block of the stream. A lone comment, which keeps a connection alive, is an event without name or data."""
 

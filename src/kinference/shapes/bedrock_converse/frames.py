@@ -5,7 +5,7 @@ from binascii import crc32
 from typing import Final
 
 from kinference.shapes.json_text import dumps
-from kinference.shapes.sse import EVENT_BYTES_MAX, Event, EventTooLong
+from kinference.shapes.sse import EVENT_BYTES_MAX, BadFrame, Event
 
 _PRELUDE: Final = struct.Struct(">III")
 """Length of the frame, length of its headers, checksum of these two."""
@@ -15,10 +15,6 @@ _FIXED_VALUES: Final = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 _SIZED: Final = (6, 7)
 _EXCEPTION: Final = "exception"
 _OVERHEAD: Final = _PRELUDE.size + _CRC.size
-
-
-class BadFrame(EventTooLong):
-    """Bytes that are no frame, or not as they were sent."""
 
 
 class FrameReader:

@@ -7,7 +7,8 @@ from botocore.eventstream import EventStreamBuffer  # type: ignore[import-untype
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinference.shapes.bedrock_converse.frames import BadFrame, FrameReader
+from kinference.shapes.bedrock_converse.frames import FrameReader
+from kinference.shapes.sse import BadFrame
 from tests.unit.shapes.bedrock_converse.frames import frame
 
 WHOLE = frame("messageStart", {"role": "assistant"}) + frame("contentBlockDelta", {"delta": {"text": "é"}})
