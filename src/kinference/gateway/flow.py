@@ -31,17 +31,16 @@ class Flow:
     def take(self, chunk: bytes) -> bool:
         """Send on what has come. Returns whether more is welcome."""
         now = self._quiet_since = self._clock.now()
-        if self.first_byte_at is None:
-            self.first_byte_at = now
-            self._on_first_byte(now)
         try:
             out = self.passage.feed(chunk, now)
             if out:
                 self.is_behind = not self.exchange.send(out)
         except (ClientGone, UpstreamCut) as failure:
             self.failure = failure
-            return False
-        if self.is_behind:
+        if self.first_byte_at is None:
+            self.first_byte_at = now
+            self._on_first_byte(now)  # only now: the client need not wait for what is learned from it
+        if self.is_behind or self.failure is not None:
             return False
         self.has_all = self.passage.is_whole(cut=True)
         return True

@@ -41,6 +41,19 @@ def test_a_chunk_is_sent_in_the_call_that_brings_it_and_the_first_is_told_once()
     assert (flowing.first_bytes, flowing.flow.first_byte_at) == ([100.0], 100.0)
 
 
+def test_the_client_has_the_first_bytes_before_anything_is_learned_from_them_even_if_it_has_left() -> None:
+    exchange = FakeExchange("/v1/chat/completions")
+    had: list[list[bytes]] = []
+    exchange.status = 200
+    passage = EventPassage(Api.OPENAI_CHAT, hide_usage=False)
+    flow = Flow(exchange, passage, ManualClock(), lambda _: had.append(list(exchange.written)))
+    assert flow.take(CHUNK)
+    assert had == [[CHUNK]]
+    gone = Flowing(FakeExchange("/v1/chat/completions", leaves_after_writes=0))
+    assert not gone.flow.take(CHUNK)
+    assert gone.first_bytes == [100.0]
+
+
 def test_a_client_that_lags_has_all_only_once_it_has_caught_up() -> None:
     flowing = Flowing(Lagging("/v1/chat/completions"))
     assert not flowing.flow.take(DONE)
