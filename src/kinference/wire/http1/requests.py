@@ -44,6 +44,7 @@ class End(Enum):
 
 Event: TypeAlias = RequestHead | bytes | End | Malformed
 
+_END: Final = End.OF_REQUEST
 _MALFORMED: Final = Malformed(400, "malformed request")
 _TOO_LARGE: Final = Malformed(431, "request head too large")
 
@@ -65,7 +66,10 @@ class RequestReader:
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
         self._framing = b""
+        self._length = 0
+        """What is yet to come of a body whose length was told."""
         self._in_body = False
+        self._passes_parser = False
         self._is_last = False
         self._replays_head = False
         self._quiet_bytes = 0
@@ -81,6 +85,8 @@ class RequestReader:
         """What these bytes complete. The pieces of a body that came together go out as one."""
         if self.is_over:
             return []
+        if self._passes_parser:
+            return self._pass_body(data)
         events: list[Event] = []
         self._events = events
         self._quiet_bytes += len(data)
@@ -92,7 +98,21 @@ class RequestReader:
             self._quiet_bytes, self._fed_bytes = 0, len(data)
         elif self._quiet_bytes > self._options.field_bytes_max * (1 + self.is_within_head):
             self._fail(_TOO_LARGE)  # twice for a head: white space and colons come on top of what `_check_size` counts
+        self._passes_parser = self._in_body and self._length > 0
         return events
+
+    def _pass_body(self, data: bytes) -> list[Event]:
+        """More of a body whose length was told: its bytes are what they are, and the parser would copy each."""
+        length, size = self._length, len(data)
+        if size < length:
+            self._length = length - size
+            return [data]
+        self._passes_parser, self._in_body, self.is_over = False, False, self._is_last
+        self._parser = httptools.HttpRequestParser(self)
+        self._quiet_bytes = self._fed_bytes = self._length = 0
+        if size == length:
+            return [data, _END]
+        return [data[:length], _END, *self.feed(data[length:])]
 
     def _parse(self, data: bytes | memoryview) -> memoryview | None:
         """Feed the parser. Returns what it has left: all behind a head that offers to upgrade."""
@@ -117,7 +137,9 @@ class RequestReader:
 
     def _flush(self) -> None:
         pieces = self._pieces
-        self._events.append(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._length -= len(piece)
+        self._events.append(piece)
         pieces.clear()
 
     def _pass_upgrade_over(self) -> None:
@@ -155,7 +177,7 @@ class RequestReader:
             return
         if self._pieces:
             self._flush()
-        self._events.append(End.OF_REQUEST)
+        self._events.append(_END)
         self._in_body = False
         self.is_over = self._is_last
 
@@ -185,17 +207,18 @@ class RequestReader:
 
     def _check_framing(self, is_http_1_1: bool) -> bool:
         """Whether a body follows. One host, and one framing that nobody between us and the client reads otherwise."""
-        hosts, framing, has_body = 0, b"", False
+        hosts, framing, has_body, length = 0, b"", False, b""
         for name, value in self._fields:
             if name == b"host":
                 hosts += 1
             elif name == b"content-length":
-                framing, has_body = b"content-length: " + value + b"\r\n", value.strip(b"0") != b""
+                length = value.lstrip(b"0")
+                framing, has_body = b"content-length: " + value + b"\r\n", length != b""
             elif name == b"transfer-encoding":
                 if framing or value.lower() != b"chunked" or not is_http_1_1:
                     raise _Refused
                 framing, has_body = b"transfer-encoding: chunked\r\n", True
         if hosts > 1 or (is_http_1_1 and not hosts):
             raise _Refused
-        self._framing = framing
+        self._framing, self._length = framing, int(length or b"0")
         return has_body

@@ -44,6 +44,31 @@ def test_the_chunks_that_came_together_go_out_as_one_piece_without_framing_or_tr
     assert (body, end) == (b"abc", End.OF_REQUEST)
 
 
+def test_the_rest_of_a_long_body_goes_out_as_it_came_and_the_next_request_is_read_behind_it() -> None:
+    one, rest = reader(), b"c" * 1_000
+    assert one.feed(POST + b"content-length: 2003\r\n\r\nab")[1:] == [b"ab"]
+    assert one.feed(rest)[0] is rest
+    last = one.feed(b"d" * 1_001 + POST + b"content-length: 3\r\n\r\na")
+    assert [type(event) for event in last] == [bytes, End, RequestHead, bytes]
+    assert last[0] == b"d" * 1_001
+    assert one.feed(b"bc") == [b"bc", End.OF_REQUEST]
+    assert [type(event) for event in one.feed(GET)] == [RequestHead, End]
+
+
+def test_nothing_is_read_behind_the_long_body_of_a_last_request() -> None:
+    one = reader()
+    one.feed(POST + b"connection: close\r\ncontent-length: 3\r\n\r\n")
+    assert one.feed(b"abc" + GET) == [b"abc", End.OF_REQUEST]
+    assert one.is_over
+    assert one.feed(GET) == []
+
+
+def test_a_fault_behind_a_long_body_is_told_after_it() -> None:
+    one = reader()
+    one.feed(POST + b"content-length: 3\r\n\r\na")
+    assert one.feed(b"bcGET / HTTP/9.9\r\n\r\n") == [b"bc", End.OF_REQUEST, Malformed(400, "malformed request")]
+
+
 def test_requests_sent_ahead_come_one_after_the_other() -> None:
     events = read(GET + POST + b"content-length: 1\r\n\r\nx" + GET)
     assert [type(event) for event in events] == [RequestHead, End, RequestHead, bytes, End, RequestHead, End]
