@@ -348,6 +348,8 @@ def test_a_question_for_tokens_may_hold_the_whole_request() -> None:
         (b'{"user":"{","stream":true,"messages":[{"a":{}}]}\n', True),
         (b'{"messages":[{"content":"\\ud83d"}],"stream":true,"user":"\\ud83d"}', True),
         (b'{"stream":null}', False),
+        (b'{"stream":true,"stream":false}', False),
+        (b'{"stre\\u0061m":true}', True),
     ],
 )
 def test_what_came_is_held_against_what_was_asked_for(body: bytes, asks: bool) -> None:
