@@ -18,6 +18,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kinference.core.cost import Case
 from kinference.core.decision import Decision
 from kinference.core.filters import Verdict
 from kinference.core.pick import Router
@@ -224,25 +225,31 @@ class Admission:
         """Whether nobody waits before it and anyone can start it soon; mostly that is whoever was chosen."""
         if self._lines and _key(weighing) in self._lines:
             return False
-        chosen = weighing.weighed.chosen
-        if self._starts(weighing, chosen, now):
+        case, chosen = weighing.case, weighing.weighed.chosen
+        if not case.beside[chosen]:
             return True
-        return any(self._starts(weighing, place, now) for place in range(len(weighing.case.loads)) if place != chosen)
+        qos = weighing.request.qos
+        if self._starts(case, chosen, qos is _DEFERRABLE, now):
+            return True
+        for place in range(len(case.loads)):
+            if place != chosen and self._starts(case, place, qos is _DEFERRABLE, now):
+                return True
+        return False
 
     def _follows(self, weighing: Weighing, place: int, now: Seconds) -> bool:
         """Whether one that was held goes there now. What has just failed is tried by one alone."""
-        return self._starts(weighing, place, now, is_doubtful=weighing.case.circuits[place].is_doubtful)
+        case = weighing.case
+        is_last = case.circuits[place].is_doubtful or weighing.request.qos is _DEFERRABLE
+        return not self._rules.enabled or self._starts(case, place, is_last, now)
 
-    def _starts(self, weighing: Weighing, place: int, now: Seconds, *, is_doubtful: bool = False) -> bool:
-        """Whether it can start there soon. Where nothing of ours is, it may, whatever a scrape says of room."""
-        case, load = weighing.case, weighing.case.loads[place]
-        if not self._rules.enabled:
-            return True
+    def _starts(self, case: Case, place: int, is_last: bool, now: Seconds) -> bool:
+        """Whether it can start there soon; who `is_last`, at once. Where nothing of ours is, it may, whatever a scrape
+        says of room.
+        """
         if not case.beside[place]:
             return True
-        is_last = is_doubtful or weighing.request.qos is _DEFERRABLE
         within_ms = 0.0 if is_last else self._rules.start_within_ms
-        return has_room(load, case.rates[place], within_ms, now) and place in case.fitting
+        return has_room(case.loads[place], case.rates[place], within_ms, now) and place in case.fitting
 
     def _rooms(self, line: WaitingLine, now: Seconds) -> Rooms:
         """Where there is room now, or when there will be: found anew once anything was told, or somebody has room."""

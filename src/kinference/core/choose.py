@@ -14,7 +14,7 @@ from kinference.ids import Milliseconds
 class Chooser(Protocol):
     """Picks one. A frozen dataclass; its fields are its parameters. Never called with no candidate."""
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:
         """The place of the chosen candidate."""
         ...
 
@@ -29,24 +29,24 @@ class Cheapest:
 
     band: float = 0.0
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:
         if len(totals) == 1:
             return 0
-        least = min(totals)
-        best = totals.index(least)
-        rates = case.rates[best]
-        width = self.band * case.slopes[best] * case.uncached[best]
-        limit = least + (rates.error_ms if rates.error_ms < width else width)
-        if sorted(totals)[1] > limit:
-            return best
-        return weighted([place for place, total in enumerate(totals) if total <= limit], case, rng)
+        best, least = 0, totals[0]
+        for place, total in enumerate(totals):
+            if total < least:
+                best, least = place, total
+        error_ms, width = case.rates[best].error_ms, self.band * case.slopes[best] * case.uncached[best]
+        limit = least + (error_ms if error_ms < width else width)
+        near = [place for place, total in enumerate(totals) if total <= limit]
+        return best if len(near) == 1 else weighted(near, case, rng)
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOne:
     """Any, by weight."""
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:
         return weighted(range(len(totals)), case, rng)
 
 
@@ -54,7 +54,7 @@ class AnyOne:
 class InTurn:
     """Each in its turn."""
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
         return case.turn % len(totals)
 
 
@@ -62,7 +62,7 @@ class InTurn:
 class LesserOfTwo:
     """Two drawn at random, the cheaper of them."""
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
         if len(totals) == 1:
             return 0
         one, other = rng.sample(range(len(totals)), 2)

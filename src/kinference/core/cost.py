@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from operator import attrgetter, mul
+from operator import mul
 from typing import Final, Protocol
 
 from kinference.core.health import Circuit
@@ -12,7 +12,7 @@ from kinference.core.ledger import Load
 from kinference.core.rates import Rates
 from kinference.core.roster import Destination
 from kinference.ids import Milliseconds, Seconds
-from kinference.structs import EntityLeaf, FrozenRecord
+from kinference.structs import FrozenRecord
 
 STEP_MS_PER_REQUEST: Final = 0.05
 """What one more sequence in the batch adds to every decode step."""
@@ -34,52 +34,52 @@ RETRY_MS: Final = 2_000.0
 """What a failed attempt costs the client, at the least."""
 
 
-_FAILURES: Final = attrgetter("failure_ratio")
-
-
-class Common(EntityLeaf):
+class Common:
     """What terms make of the columns that depend on no request: found once for all that are weighed at one moment, and
     good for those columns alone.
     """
 
-    met: Sequence[float] = ()
-    """How many requests one more will decode beside, of these two."""
-    beside: Sequence[float] | None = None
-    left: Sequence[Milliseconds] | None = None
-    chance: float = 0.0
-    """That a prompt finds no engine free, of this."""
-    ahead: Sequence[float] | None = None
-    risks: Sequence[Milliseconds] = ()
-    """Of these."""
-    circuits: Sequence[Circuit] | None = None
+    __slots__ = ("ahead", "beside", "chance", "circuits", "left", "met", "risks")
+
+    def __init__(self) -> None:
+        self.met: list[float] | None = None
+        """How many requests one more will decode beside, of `beside` and `left`."""
+        self.risks: list[Milliseconds] = []
+        """Of `circuits`."""
+        self.beside: list[float] | None = None
+        self.left: list[Milliseconds] | None = None
+        self.chance = 0.0
+        """That a prompt finds no engine free, of `ahead`."""
+        self.ahead: list[float] | None = None
+        self.circuits: list[Circuit] | None = None
 
 
 class Case(FrozenRecord, frozen=True):
     """One request against its candidates, in columns of equal length."""
 
-    destinations: Sequence[Destination]
-    names: Sequence[str]
-    rates: Sequence[Rates]
-    loads: Sequence[Load]
-    circuits: Sequence[Circuit]
-    bases: Sequence[Milliseconds]
+    destinations: list[Destination]
+    names: list[str]
+    rates: list[Rates]
+    loads: list[Load]
+    circuits: list[Circuit]
+    bases: list[Milliseconds]
     """The time to first token of an empty prompt on an idle engine."""
-    slopes: Sequence[Milliseconds]
+    slopes: list[Milliseconds]
     """Milliseconds for each token to compute."""
-    ahead: Sequence[float]
+    ahead: list[float]
     """Prompt tokens to be computed before ours: the larger of our own ledger, as far as the engine tells of what is in
     it, and the aged scrape."""
-    beside: Sequence[float]
+    beside: list[float]
     """Requests there, by the same rule."""
-    left: Sequence[Milliseconds]
+    left: list[Milliseconds]
     """The time to compute what is ahead, without what must be computed of it by now."""
     hung: Mapping[int, Milliseconds]
     """How long those are overdue that seem to hang, by their places."""
-    hits: Sequence[int]
+    hits: list[int]
     """Tokens expected to be cached."""
-    uncached: Sequence[int]
+    uncached: list[int]
     """Tokens to compute, never less than REQUEST_TOKENS."""
-    work: Sequence[Milliseconds]
+    work: list[Milliseconds]
     """The time to compute them."""
     output_tokens: int
     """Expected."""
@@ -103,7 +103,7 @@ class CostTerm(Protocol):
         """The term's name in explanations."""
         ...
 
-    def column(self, case: Case) -> Sequence[Milliseconds]:
+    def column(self, case: Case) -> list[Milliseconds]:
         """Milliseconds for each candidate, in their order: finite, never negative; none at all for 0 everywhere."""
         ...
 
@@ -114,7 +114,7 @@ class Base:
 
     name: str = "base"
 
-    def column(self, case: Case) -> Sequence[Milliseconds]:
+    def column(self, case: Case) -> list[Milliseconds]:
         return case.bases
 
 
@@ -128,8 +128,8 @@ class QueueWait:
     begun: bool = False
     name: str = "queue_wait"
 
-    def column(self, case: Case) -> Sequence[Milliseconds]:
-        waits: Sequence[Milliseconds] = case.left if self.begun else list(map(mul, case.slopes, case.ahead))
+    def column(self, case: Case) -> list[Milliseconds]:
+        waits = case.left if self.begun else list(map(mul, case.slopes, case.ahead))
         if self.begun and case.hung:
             waits = [wait + case.hung.get(place, 0.0) for place, wait in enumerate(waits)]
         return waits if self.share == 1.0 else [self.share * wait for wait in waits]
@@ -141,9 +141,9 @@ class SlotWait:
 
     name: str = "slot_wait"
 
-    def column(self, case: Case) -> Sequence[Milliseconds]:
+    def column(self, case: Case) -> list[Milliseconds]:
         if len(case.fitting) == len(case.loads):
-            return ()
+            return []
         waits = [
             rates.hold_ms * (1 + load.waiting) / max(1.0, beside)
             for rates, load, beside in zip(case.rates, case.loads, case.beside, strict=True)
@@ -159,7 +159,7 @@ class Prefill:
 
     name: str = "prefill"
 
-    def column(self, case: Case) -> Sequence[Milliseconds]:
+    def column(self, case: Case) -> list[Milliseconds]:
         return case.work
 
 
@@ -179,14 +179,11 @@ class Interference:
     crowd: float = 1.5
     name: str = "interference"
 
-    def column(self, case: Case) -> Sequence[Milliseconds]:
+    def column(self, case: Case) -> list[Milliseconds]:
         weight, price = self._weights(case)
-        decode = spread_share(case.output_tokens) * 2.0 * STEP_MS_PER_REQUEST * case.output_tokens
-        harm = list(_met(case))
-        for place, work in enumerate(case.work):
-            requests = harm[place]
-            harm[place] = (weight * requests + price) * work + decode * requests
-        return harm
+        tokens, works, met = case.output_tokens, case.work, _met(case)
+        decode = spread_share(tokens) * 2.0 * STEP_MS_PER_REQUEST * tokens
+        return [(weight * requests + price) * works[place] + decode * requests for place, requests in enumerate(met)]
 
     def shares(self, case: Case) -> list[float]:
         """What a millisecond of our prefill does to others, at each place."""
@@ -197,7 +194,7 @@ class Interference:
         """What it counts for each who decodes there, and for those that come after it."""
         common, ahead = case.common or Common(), case.ahead
         if common.ahead is not ahead:
-            engines = len(case.loads)
+            engines = len(ahead)
             common.ahead, common.chance = ahead, none_free(engines - ahead.count(0), engines)
         chance = common.chance
         weight, stalled = self.weight, spread_share(case.output_tokens)
@@ -206,15 +203,19 @@ class Interference:
         return weight, self.crowd * chance
 
 
-def _met(case: Case) -> Sequence[float]:
+def _met(case: Case) -> list[float]:
     """How many requests ours will decode beside: who is there now, and the longer prompts wait there, the less that
     there are fewer than usual.
     """
     common, beside, lefts = case.common or Common(), case.beside, case.left
-    if common.beside is beside and common.left is lefts:
-        return common.met
-    met = list(beside)
-    usual = sum(met) / len(met)
+    known = common.met
+    if known is not None and common.beside is beside and common.left is lefts:
+        return known
+    met = beside.copy()
+    usual = 0.0
+    for requests in met:
+        usual += requests
+    usual /= len(met)
     for place, left in enumerate(lefts):
         if left and (requests := met[place]) < usual:
             calm = 1.0 - left / CALM_MS
@@ -244,11 +245,14 @@ class Risk:
 
     name: str = "risk"
 
-    def column(self, case: Case) -> Sequence[Milliseconds]:
+    def column(self, case: Case) -> list[Milliseconds]:
         common, circuits = case.common or Common(), case.circuits
         if common.circuits is not circuits:
-            failing = any(map(_FAILURES, circuits))
-            risks = [RETRY_MS * circuit.failure_ratio for circuit in circuits] if failing else ()
+            risks: list[Milliseconds] = []
+            for one in circuits:
+                if one.failure_ratio:
+                    risks = [RETRY_MS * circuit.failure_ratio for circuit in circuits]
+                    break
             common.circuits, common.risks = circuits, risks
         return common.risks
 
@@ -259,5 +263,5 @@ class InFlight:
 
     name: str = "in_flight"
 
-    def column(self, case: Case) -> Sequence[Milliseconds]:
+    def column(self, case: Case) -> list[Milliseconds]:
         return case.beside

@@ -1,16 +1,16 @@
 """A decision, and the explanation that it carries: the one value behind the log line, the admin API and the tests."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from kinference.core.limits import Left
 from kinference.ids import Address, Milliseconds, ObjectRef, ReservationId, Seconds
+from kinference.structs import FrozenLeaf, FrozenRecord
 from kinference.vocabulary import Api, Engine, Outcome
 
 
-class EndpointChoice(msgspec.Struct, frozen=True, gc=False):
+class EndpointChoice(FrozenLeaf, frozen=True):
     """An engine endpoint, and the model name to ask it for."""
 
     pool: ObjectRef
@@ -20,7 +20,7 @@ class EndpointChoice(msgspec.Struct, frozen=True, gc=False):
     engine: Engine = Engine.AUTO
 
 
-class BackendChoice(msgspec.Struct, frozen=True, gc=False):
+class BackendChoice(FrozenLeaf, frozen=True):
     """A provider, the name it knows the model by, its API, and the path that replaces the client's ("": none)."""
 
     backend: ObjectRef
@@ -58,21 +58,21 @@ class Explanation:
     runner_up: str = ""
 
 
-class Weighed(msgspec.Struct, frozen=True, eq=False, gc=False):
+class Weighed(FrozenRecord, frozen=True):
     """What a decision keeps so that it can be explained later: the columns as they were computed, nothing copied."""
 
     policy: str
-    names: Sequence[str]
-    columns: Sequence[tuple[str, Sequence[Milliseconds]]]
+    names: list[str]
+    columns: list[tuple[str, list[Milliseconds]]]
     """One that is empty is 0 everywhere."""
-    totals: Sequence[Milliseconds]
-    hits: Sequence[int]
+    totals: list[Milliseconds]
+    hits: list[int]
     chosen: int
     in_milliseconds: bool = True
     """What the totals are."""
 
 
-class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
+class Decision(FrozenRecord, frozen=True):
     """What was decided. A refusal has no choice and reservation 0; its `reason` says why and what would help."""
 
     outcome: Outcome

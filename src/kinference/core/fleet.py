@@ -146,14 +146,10 @@ class Fleet:
         self._free_slots: list[int] = []
         self._retired_slots: list[int] = []
         self._observed: dict[int, Endpoint] = {}
-        self._version = 0
+        self.version = 0
+        """Grows with every change to who can serve what; a scrape alone is no such change."""
         self.told = 0
         """Grows with everything that is told, scrapes too."""
-
-    @property
-    def version(self) -> int:
-        """Grows with every change to who can serve what; a scrape alone is no such change."""
-        return self._version
 
     def set_pool(self, pool: ObjectRef, endpoints: Iterable[EndpointSpec]) -> None:
         """Make a pool exactly these endpoints: new ones are added cold, absent ones removed, the rest left alone."""
@@ -250,6 +246,10 @@ class Fleet:
         """Pools served here, also empty ones."""
         return tuple(sorted(self._pools))
 
+    def has_pool(self, pool: ObjectRef) -> bool:
+        """Whether it is served here."""
+        return pool in self._pools
+
     def backends(self) -> tuple[BackendSpec, ...]:
         """All backends, ordered by name."""
         return self._backends
@@ -296,7 +296,7 @@ class Fleet:
         self._observed.pop(endpoint.slot, None)
 
     def _changed(self) -> None:
-        self._version += 1
+        self.version += 1
         self.told += 1
         self._ordered = None
 

@@ -12,7 +12,7 @@ from kinference.core.rates import Rates
 from kinference.core.roster import Destination, ModelTraits
 from kinference.ids import Milliseconds, Seconds
 from kinference.packed import packed, unpacked
-from kinference.structs import Entity, EntityLeaf, FrozenRecord
+from kinference.structs import Entity, FrozenRecord
 from kinference.vocabulary import AbortReason
 
 NEVER_SEEN: Final = frozenset(
@@ -51,56 +51,77 @@ class Aside(FrozenRecord, frozen=True):
 
     def resume(self) -> "Flight":
         """The flight again."""
-        flight = Flight(self.destination, self.rates, self.traits, *unpacked(self.rest))
-        flight.hold = self.hold
+        prompt_bytes, insertion, computed, believed, marks = unpacked(self.rest)
+        flight = Flight(self.destination, self.rates, self.traits, prompt_bytes, insertion)
+        flight.computed_tokens, flight.believed_tokens, flight.hold = computed, believed, self.hold
+        flight.alone, flight.is_lone, flight.is_measured, flight.loads_adapter, flight.broken = marks
         return flight
 
 
-class Flight(EntityLeaf):
+class Flight:
     """What one decision has to learn from, or take back."""
 
-    destination: Destination
-    rates: Rates
-    traits: ModelTraits
-    prompt_bytes: int
-    computed_tokens: float
-    """Expected to be computed before its first token, ahead of it and its own."""
-    believed_tokens: int
-    """Thought to be cached, before trust is applied."""
-    insertion: Insertion | None
-    alone: bool
-    """Nothing was being computed there: what was sent before should be cached."""
-    is_lone: bool = False
-    """Nothing of ours was there at all."""
-    is_measured: bool = False
-    """Its length was told from those that engines had counted, not guessed."""
-    hold: Hold | None = None
-    """What it holds of its tenant's limits."""
-    loads_adapter: bool = False
-    """The model is an adapter that had to be loaded first."""
-    status: int | None = None
-    """Of the answer; None while nothing is known."""
-    served: bool = True
-    """Unless the answer is known to be an error."""
-    first_token_at: Seconds | None = None
-    prompt: SentPrompt | None = None
-    """Where somebody has asked for it."""
-    broken: bool = False
-    """The destination did not end the answer that it began."""
+    __slots__ = (
+        "alone",
+        "believed_tokens",
+        "broken",
+        "computed_tokens",
+        "destination",
+        "first_token_at",
+        "hold",
+        "insertion",
+        "is_lone",
+        "is_measured",
+        "loads_adapter",
+        "prompt",
+        "prompt_bytes",
+        "rates",
+        "served",
+        "status",
+        "traits",
+    )
+
+    def __init__(
+        self,
+        destination: Destination,
+        rates: Rates,
+        traits: ModelTraits,
+        prompt_bytes: int,
+        insertion: Insertion | None,
+    ) -> None:
+        self.destination, self.rates, self.traits = destination, rates, traits
+        self.prompt_bytes, self.insertion = prompt_bytes, insertion
+        self.computed_tokens = 0.0
+        """Expected to be computed before its first token, ahead of it and its own."""
+        self.believed_tokens = 0
+        """Thought to be cached, before trust is applied."""
+        self.alone = False
+        """Nothing was being computed there: what was sent before should be cached."""
+        self.is_lone = False
+        """Nothing of ours was there at all."""
+        self.is_measured = False
+        """Its length was told from those that engines had counted, not guessed."""
+        self.hold: Hold | None = None
+        """What it holds of its tenant's limits."""
+        self.loads_adapter = False
+        """The model is an adapter that had to be loaded first."""
+        self.status: int | None = None
+        """Of the answer; None while nothing is known."""
+        self.served = True
+        """Unless the answer is known to be an error."""
+        self.first_token_at: Seconds | None = None
+        self.prompt: SentPrompt | None = None
+        """Where somebody has asked for it."""
+        self.broken = False
+        """The destination did not end the answer that it began."""
 
     def aside(self) -> "Flight | Aside":
         """The same in less memory, unless somebody else has a part of it or something has been heard of it."""
         if self.prompt is not None or self.status is not None:
             return self
-        sent = (self.prompt_bytes, self.computed_tokens, self.believed_tokens, self.insertion)
-        seen = (self.alone, self.is_lone, self.is_measured)
-        return Aside(
-            self.destination,
-            self.rates,
-            self.traits,
-            self.hold,
-            packed((*sent, *seen, None, self.loads_adapter, None, True, None, None, self.broken)),
-        )
+        marks = (self.alone, self.is_lone, self.is_measured, self.loads_adapter, self.broken)
+        rest = (self.prompt_bytes, self.insertion, self.computed_tokens, self.believed_tokens, marks)
+        return Aside(self.destination, self.rates, self.traits, self.hold, packed(rest))
 
     def sent(self) -> SentPrompt | None:
         """What an endpoint was sent, where it tells of its cache and the index has the prompt."""

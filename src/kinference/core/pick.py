@@ -116,8 +116,9 @@ class Router:
     def _weigh(self, request: Request, now: Seconds, known: Prompt | None, skip: int) -> Weighing | Decision:
         self._sync()
         self._roster.relax(now)
-        if request.pool is not None and request.pool not in self._roster.pools():
-            return Decision(Outcome.NO_WORKERS, unknown_pool(request.pool))
+        pool = request.pool
+        if pool is not None and not self._roster.has_pool(pool):
+            return Decision(Outcome.NO_WORKERS, unknown_pool(pool))
         rule = self._rulebook.tenant_rule(request.tenant)
         refusal = self._rulebook.refusal(request, rule)
         if refusal:
@@ -155,58 +156,53 @@ class Router:
         if weighing.recording is not None:
             self.recordings.keep(weighing.recording)
         self._reports += 1
-        request, group, case, chosen = weighing.request, weighing.group, weighing.case, weighing.weighed.chosen
-        destination, model = group.destinations[chosen], group.models[chosen]
-        traits = group.traits[model]
-        rates, uncached = group.rates[chosen], case.uncached[chosen]
-        computed = _computed_tokens(destination.load, rates, case.ahead[chosen], now) + uncached
-        alone, is_lone = destination.load.prefilling == 0, destination.load.requests == 0
+        request, group, prompt, case = weighing.request, weighing.group, weighing.prompt, weighing.case
+        weighed, prompt_bytes = weighing.weighed, request.prompt_bytes
+        chosen = weighed.chosen
+        destination, model, rates = group.destinations[chosen], group.models[chosen], group.rates[chosen]
+        load, traits, uncached, hit = destination.load, group.traits[model], case.uncached[chosen], case.hits[chosen]
+        computed = _computed_tokens(load, rates, case.ahead[chosen], now) + uncached
+        alone, is_lone = load.prefilling == 0, load.requests == 0
         if not alone:
-            destination.load.close_silence(rates.ms_per_token, now)
-            rates.typical.is_unheard = rates.typical.samples == 0 and is_unheard(destination.load, rates, now)
+            load.close_silence(rates.ms_per_token, now)
+            rates.typical.is_unheard = rates.typical.samples == 0 and is_unheard(load, rates, now)
         if self._scoring.harm is not None:
-            self._copies.learn(weighing, self._scoring.harm)
-        reservation = self._ledger.reserve(destination.load, uncached, case.output_tokens, now)
-        slot, blocks = group.slots[chosen], weighing.prompt.blocks.get(model)
+            self._copies.learn(prompt, group, case, weighed, self._scoring.harm)
+        reservation = self._ledger.reserve(load, uncached, case.output_tokens, now)
+        slot, blocks = group.slots[chosen], prompt.blocks.get(model)
         insertion = self._index.insert(slot, blocks) if blocks and slot >= 0 else None
-        believed = int(insertion.known * BLOCK_BYTES / traits.bytes_per_token) if insertion else 0
-        self._flights[reservation] = Flight(
-            destination,
-            rates,
-            traits,
-            request.prompt_bytes,
-            computed,
-            believed,
-            insertion,
-            alone,
-            is_lone,
-            traits.counted > 0,
-            None if account is None else account.hold(expected_tokens(weighing), *expected_cost(weighing)),
-            group.has_adapters and not destination.is_loaded(model),
-        )
+        flight = Flight(destination, rates, traits, prompt_bytes, insertion)
+        flight.computed_tokens, flight.alone, flight.is_lone = computed, alone, is_lone
+        flight.is_measured = traits.counted > 0
+        if insertion is not None and insertion.known:
+            flight.believed_tokens = int(insertion.known * BLOCK_BYTES / traits.bytes_per_token)
+        if account is not None:
+            flight.hold = account.hold(expected_tokens(weighing), *expected_cost(weighing))
         if group.has_adapters:
+            flight.loads_adapter = not destination.is_loaded(model)
             destination.use_adapter(model)
-        destination.picks += 1
-        if not case.hits[chosen]:
-            destination.cold_picked = reservation
-        destination.circuit.picked(now)
+        self._flights[reservation] = flight
+        destination.picked(reservation, hit, now)
         traits.learn_uncached(uncached)
-        doubt = BEYOND_HASHING if weighing.prompt.truncated and slot >= 0 else ""
-        if case.key:  # what has not one full block cannot be cached either
+        doubt = BEYOND_HASHING if prompt.truncated and slot >= 0 else ""
+        if group.doubtful and case.key:  # what has not one full block cannot be cached either
             doubt = doubt or group.doubtful
-        tokens, expected_ms = traits.prompt_tokens(request.prompt_bytes), rates.at(computed)
+        tokens, expected_ms = traits.prompt_tokens(prompt_bytes), rates.at(computed)
+        reason = f"expect {format(expected_ms, '.0f')} ms, {hit} of {tokens} tokens cached"
+        rejected = weighing.shortlist.options.rejected
         return Decision(
             _DEGRADED if doubt else _OK,
-            f"expect {expected_ms:.0f} ms, {case.hits[chosen]} of {tokens} tokens cached"
-            + (f"; {doubt}" if doubt else ""),
+            f"{reason}; {doubt}" if doubt else reason,
             group.choices[chosen],
             reservation,
             tokens,
-            case.hits[chosen],
+            hit,
             expected_ms,
-            left=None if account is None else account.left(now),
-            _weighed=weighing.weighed,
-            _rejected=tuple(weighing.shortlist.options.rejected),
+            "",
+            None,
+            None if account is None else account.left(now),
+            weighed,
+            tuple(rejected) if rejected else (),
         )
 
     def explain(self, decision: Decision) -> Explanation:

@@ -124,7 +124,7 @@ def record_refusal(request: Request, decision: Decision, roster: Roster, rules: 
         rule=rules.rule,
         unmatched=rules.unmatched,
         targets=rules.targets,
-        is_pool_served=request.pool in roster.pools(),
+        is_pool_served=request.pool is not None and roster.has_pool(request.pool),
         endpoints=tuple(_endpoint(one, one.endpoint, names) for one in roster.endpoints if one.endpoint is not None),
         backends=tuple(_backend(one, one.backend) for one in backends if one.backend is not None),
         traits=tuple(

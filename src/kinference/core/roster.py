@@ -14,7 +14,7 @@ from kinference.core.prefix.hashing import BLOCK_BYTES
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.prices import FREE, Price, price_of
 from kinference.core.rates import BACKEND_BASE_MS, SAMPLE_MS_MAX, Line, PeakLatency, Rates, Typical, cold_rates
-from kinference.ids import Address, ObjectRef, Seconds
+from kinference.ids import Address, ObjectRef, ReservationId, Seconds
 from kinference.vocabulary import Need
 
 SMOOTHING: Final = 0.05
@@ -129,6 +129,13 @@ class Destination:
         while len(self.adapters) > ((seen and seen.adapters_max) or ADAPTERS_LOADED):
             del self.adapters[next(iter(self.adapters))]
 
+    def picked(self, reservation: ReservationId, hit: int, now: Seconds) -> None:
+        """It was chosen, with so much of the prompt cached."""
+        self.picks += 1
+        if not hit:
+            self.cold_picked = reservation
+        self.circuit.picked(now)
+
     @property
     def context_tokens(self) -> int | None:
         """How much it takes of a prompt and its answer; None when nobody has said."""
@@ -227,9 +234,9 @@ class Roster:
         """Grows with everything that was told of destinations, and with what faded since."""
         return self._changes + self._fleet.told
 
-    def pools(self) -> tuple[ObjectRef, ...]:
-        """Pools served here, also empty ones."""
-        return self._fleet.pools()
+    def has_pool(self, pool: ObjectRef) -> bool:
+        """Whether it is served here, with endpoints or without."""
+        return self._fleet.has_pool(pool)
 
     def rates(self, destination: Destination, model: str) -> Rates:
         """The learned rates of a destination for a model; cold ones follow what is typical of the pool."""

@@ -1,6 +1,6 @@
 """What stands at each of those that compete, whatever a request asks: collected once while nothing is told."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from kinference.core.cost import Common
 from kinference.core.ledger import SCRAPE_FADES_S, SILENCE_S, UNLIMITED, Load
@@ -15,11 +15,11 @@ class Standing(FrozenRecord, frozen=True):
     at: Seconds
     changes: int
     """What is known of destinations, by the router's count."""
-    bases: Sequence[Milliseconds]
-    slopes: Sequence[Milliseconds]
-    ahead: Sequence[float]
-    beside: Sequence[float]
-    left: Sequence[Milliseconds]
+    bases: list[Milliseconds]
+    slopes: list[Milliseconds]
+    ahead: list[float]
+    beside: list[float]
+    left: list[Milliseconds]
     hung: Mapping[int, Milliseconds]
     """Each as in a `Case`."""
     least_room: float
@@ -27,9 +27,10 @@ class Standing(FrozenRecord, frozen=True):
     common: Common
 
 
-def collect(loads: Sequence[Load], rates: Sequence[Rates], changes: int, now: Seconds) -> Standing:
+def collect(loads: list[Load], rates: list[Rates], changes: int, now: Seconds) -> Standing:
     """All columns in one pass: for few candidates each pass costs as much."""
-    bases, slopes = [], []
+    bases: list[Milliseconds] = []
+    slopes: list[Milliseconds] = []
     ahead: list[float] = []
     beside: list[float] = []
     left: list[Milliseconds] = []

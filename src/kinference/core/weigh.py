@@ -1,7 +1,6 @@
 """A request against its candidates: what of its prompt each holds, and what each would have to compute."""
 
-from collections.abc import Mapping, Sequence
-from operator import mul
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -11,36 +10,46 @@ from kinference.core.candidates import Group, Shortlist
 from kinference.core.cost import REQUEST_TOKENS, Case
 from kinference.core.decision import Weighed
 from kinference.core.limits import Account
-from kinference.core.prefix.hashing import BLOCK_BYTES, chain_seed, hash_prompt
+from kinference.core.prefix.hashing import BLOCK_BYTES, chain_seed, hash_blocks
 from kinference.core.prefix.index import PrefixIndex
 from kinference.core.prices import Price
 from kinference.core.recording import Recording
 from kinference.core.request import Request
 from kinference.core.standing import collect
 from kinference.ids import Milliseconds, Seconds
-from kinference.structs import EntityLeaf, FrozenRecord
+from kinference.structs import FrozenRecord
 
 ROOM_KNOWN_S: Final[Seconds] = 10.0
 """A scrape older than this tells of no full KV cache any more: a hung exporter must not close an engine for ever."""
 ALL: Final = -1
 """The bits of all slots."""
 HOUR_MS: Final[Milliseconds] = 3_600_000.0
+_DIGEST: Final = xxh3_64_intdigest
 
 
-class Prompt(EntityLeaf):
+class Prompt:
     """The prompt's blocks under each model name it may be served by, and how many of them each slot holds."""
 
-    blocks: dict[str, list[int]] = {}  # noqa: RUF012 - msgspec gives each its own
-    depths: dict[str, dict[int, int]] = {}  # noqa: RUF012 - msgspec gives each its own
-    truncated: bool = False
-    key: int = 0
-    """Equal for prompts with an equal head, 0 for one too short to tell."""
-    masks: Mapping[str, int] | None = None
-    """Whom it was looked up for."""
-    changes: int = 0
-    """How many changes of the index were seen then."""
-    shared: tuple[Group, int, Sequence[float]] | None = None
-    """Of these: the last block that any holds, 0 where all hold as much, and how much of all up to it each has."""
+    __slots__ = ("blocks", "changes", "depths", "key", "masks", "shared", "truncated")
+
+    def __init__(
+        self,
+        blocks: dict[str, list[int]] | None = None,
+        depths: dict[str, dict[int, int]] | None = None,
+        masks: dict[str, int] | None = None,
+        changes: int = 0,
+    ) -> None:
+        self.blocks: dict[str, list[int]] = {} if blocks is None else blocks
+        self.depths: dict[str, dict[int, int]] = {} if depths is None else depths
+        self.masks = masks
+        """Whom it was looked up for."""
+        self.changes = changes
+        """How many changes of the index were seen then."""
+        self.truncated = False
+        self.key = 0
+        """Equal for prompts with an equal head, 0 for one too short to tell."""
+        self.shared: tuple[Group, int, list[float]] | None = None
+        """Of these: the last block that any holds, 0 where all hold as much, and how much of all up to it each has."""
 
 
 class Weighing(FrozenRecord, frozen=True):
@@ -75,13 +84,12 @@ def look_up(request: Request, group: Group, index: PrefixIndex, known: Prompt | 
     if before is not None and before.changes == index.changes:
         return before
     changed = ALL if before is None else index.changed_since(before.changes)
-    found = Prompt(masks=group.masks, changes=index.changes)
+    found, salt = Prompt(None, None, group.masks, index.changes), request.salt
     for model, mask in group.masks.items():
         blocks = None if known is None else known.blocks.get(model)
         if blocks is None:
-            seed = chain_seed(model, request.salt) if request.salt else group.seeds[model]
-            hashed = hash_prompt(request.prompt, seed)
-            blocks, found.truncated = hashed.blocks, hashed.truncated
+            seed = chain_seed(model, salt) if salt else group.seeds[model]
+            blocks, found.truncated = hash_blocks(request.prompt, seed)
         elif known is not None:
             found.truncated = known.truncated
         found.blocks[model] = blocks
@@ -137,8 +145,8 @@ def make_case(request: Request, group: Group, prompt: Prompt, changes: int, now:
     standing = group.standing
     if standing is None or standing.at != now or standing.changes != changes:
         standing = group.standing = collect(group.loads, group.rates, changes, now)
-    hits, uncached, longest = _hits(request, group, prompt)
-    output_tokens = expected_output(request, group)
+    hits, uncached, longest = _hits(request.prompt_bytes, group, prompt)
+    output_tokens, slopes, session = expected_output(request, group), standing.slopes, request.session
     is_tight = standing.least_room < longest + output_tokens
     return Case(  # by place: names cost more than all the rest of it
         group.destinations,
@@ -147,20 +155,20 @@ def make_case(request: Request, group: Group, prompt: Prompt, changes: int, now:
         group.loads,
         group.circuits,
         standing.bases,
-        standing.slopes,
+        slopes,
         standing.ahead,
         standing.beside,
         standing.left,
         standing.hung,
         hits,
         uncached,
-        list(map(mul, standing.slopes, uncached)),
+        [slope * uncached[place] for place, slope in enumerate(slopes)],
         output_tokens,
         _fitting(group, uncached, output_tokens, now) if is_tight else range(len(uncached)),
         now,
         next(group.turns),
         prompt.key,
-        xxh3_64_intdigest(request.session.encode("utf-8", "surrogatepass")) if request.session else 0,
+        _DIGEST(session.encode("utf-8", "surrogatepass")) if session else 0,
         standing.common,
     )
 
@@ -174,7 +182,7 @@ def _fitting(group: Group, uncached: Sequence[int], output_tokens: int, now: Sec
     ]
 
 
-def _hits(request: Request, group: Group, prompt: Prompt) -> tuple[list[int], list[int], int]:
+def _hits(prompt_bytes: int, group: Group, prompt: Prompt) -> tuple[list[int], list[int], int]:
     """Tokens expected to be cached at each place, and to be computed; and the whole prompt's, at the most.
 
     What was sent to a place is cached there by as far as its engine confirms such beliefs. The prompt is as long as
@@ -183,7 +191,7 @@ def _hits(request: Request, group: Group, prompt: Prompt) -> tuple[list[int], li
     count, destinations, longest = len(group.models), group.destinations, 0
     hits, uncached = [0] * count, [0] * count
     for model, traits in group.traits.items():
-        length = traits.prompt_tokens(request.prompt_bytes)
+        length = traits.prompt_tokens(prompt_bytes)
         if length < REQUEST_TOKENS:
             length = REQUEST_TOKENS
         if length > longest:

@@ -1,8 +1,7 @@
 """From a pushed body to a decision, and to the body as the decision's destination wants it."""
 
-from collections.abc import Callable
 from hashlib import blake2b
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -23,7 +22,7 @@ from kinference.shapes.hosted_tools import may_have_hosted
 from kinference.shapes.lost import Untranslatable
 from kinference.shapes.scan import BadBody, decode
 from kinference.shapes.translate import WayBack, reaches
-from kinference.structs import Entity, Frozen
+from kinference.structs import Frozen
 from kinference.vocabulary import AbortReason, Api, Loss, Outcome, StreamUsage
 
 REASON_MAX_CHARS: Final = 512
@@ -52,47 +51,48 @@ class Chosen(Frozen, frozen=True):
     """Whether the body asks for a stream."""
 
 
-Admit: TypeAlias = Callable[[Request, Seconds], Decision | Waiting]
-
-
-class Pending(Entity):
+class Pending:
     """A body on its way to a decision, which may have to wait.
 
     What cannot be translated is found out by trying: an API that it cannot be translated to is not chosen again.
     """
 
-    router: Router
-    admit: Admit
-    arguments: PickArguments
-    body: bytes
-    parsed: Parsed
-    open_to: frozenset[Api]
-    refusal: BadBody | None = None
-    yields: bool = False
-    """Nobody is left who could serve the whole of it: it goes without tools that only other providers run."""
-    waiting: Waiting | None = None
+    __slots__ = ("admission", "arguments", "body", "open_to", "parsed", "refusal", "router", "waiting", "yields")
+
+    def __init__(
+        self, router: Router, admission: Admission | None, arguments: PickArguments, body: bytes, parsed: Parsed
+    ) -> None:
+        self.router, self.admission = router, admission
+        """Without admission it is decided on at once."""
+        self.arguments, self.body, self.parsed = arguments, body, parsed
+        self.open_to = NO_APIS
+        self.refusal: BadBody | None = None
+        self.yields = False
+        """Nobody is left who could serve the whole of it: it goes without tools that only other providers run."""
+        self.waiting: Waiting | None = None
 
     def proceed(self, now: Seconds) -> "Chosen | Pending":
         """Decide, or wait: then `waiting` is what admission holds."""
-        parsed, arguments = self.parsed, self.arguments
-        request = Request(
-            model=parsed.model,
-            api=parsed.api,
-            prompt=parsed.prompt,
-            prompt_bytes=parsed.prompt_bytes,
-            output_tokens=parsed.output_tokens,
-            streaming=parsed.streaming,
-            needs=parsed.needs,
-            qos=arguments.qos,
-            tenant=arguments.tenant,
-            pool=arguments.pool,
-            session=parsed.session,
-            salt=parsed.salt,
-            reaches=self.open_to,
-            attempts_left=arguments.attempts_left,
-            failed=_places(arguments.failed) if arguments.failed else NOWHERE,
+        parsed, arguments, failed = self.parsed, self.arguments, self.arguments.failed
+        request = Request(  # by place: names cost as much again
+            parsed.model,
+            parsed.api,
+            parsed.prompt,
+            parsed.prompt_bytes,
+            parsed.output_tokens,
+            parsed.streaming,
+            parsed.needs,
+            arguments.qos,
+            arguments.tenant,
+            arguments.pool,
+            parsed.session,
+            parsed.salt,
+            _places(failed) if failed else NOWHERE,
+            arguments.attempts_left,
+            self.open_to,
         )
-        admitted = self.admit(request, now)
+        admission = self.admission
+        admitted = self.router.decide(request, now) if admission is None else admission.admit(request, now)
         if isinstance(admitted, Waiting):
             self.waiting = admitted
             return self
@@ -103,49 +103,53 @@ class Pending(Entity):
 
     def conclude(self, decision: Decision, now: Seconds) -> "Chosen | Pending":
         """Make the body what the destination takes. Where it cannot be, another one is looked for."""
-        router, parsed = self.router, self.parsed
-        if decision.choice is None:
+        router, parsed, choice = self.router, self.parsed, decision.choice
+        if choice is None:
             told = _refused(router, decision, self.refusal)
             if told is decision or self.yields or not self._may_yield():
                 return Chosen(told, parsed.model)
             self.yields, self.open_to = True, reaches(parsed.api, parsed.needs)
             return self.proceed(now)
         try:
-            rewritten = rewrite(self.body, parsed, decision.choice, self.arguments, yields=self.yields)
+            rewritten = rewrite(self.body, parsed, choice, self.arguments, yields=self.yields)
         except BadBody as error:
             router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
             if not isinstance(error, Untranslatable) or not self.open_to:
                 return Chosen(Decision(Outcome.BAD_REQUEST, str(error)), parsed.model)
-            self.refusal, self.open_to = error, self.open_to - _of_shape(decision.choice, parsed.api)
+            self.refusal, self.open_to = error, self.open_to - _of_shape(choice, parsed.api)
             return self.proceed(now)
         except BaseException:
             router.abort(decision.reservation, AbortReason.NOT_DISPATCHED, now)
             raise
-        made, back = rewritten.body, rewritten.way_back
-        return Chosen(decision, parsed.model, made, rewritten.path, parsed.usage, back, parsed.streaming)
+        made, path, back = rewritten.body, rewritten.path, rewritten.way_back
+        return Chosen(decision, parsed.model, made, path, parsed.usage, back, parsed.streaming)
 
 
 def choose(router: Router, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen:
     """Read the body, decide at once, and make it what the destination takes. A choice is in flight from here on."""
-    chosen = _choose(router, router.decide, arguments, body, now)
-    assert isinstance(chosen, Chosen), "who decides at once holds nothing"
+    chosen = _choose(router, None, arguments, body, now)
+    assert not isinstance(chosen, Pending), "who decides at once holds nothing"
     return chosen
 
 
 def choose_or_wait(admission: Admission, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen | Pending:
     """The same, but late where nobody can start it soon."""
-    return _choose(admission.router, admission.admit, arguments, body, now)
+    return _choose(admission.router, admission, arguments, body, now)
 
 
-def _choose(router: Router, admit: Admit, arguments: PickArguments, body: bytes, now: Seconds) -> Chosen | Pending:
+def _choose(
+    router: Router, admission: Admission | None, arguments: PickArguments, body: bytes, now: Seconds
+) -> Chosen | Pending:
     try:
         parsed = parse(body, arguments.request_path)
     except BadBody as error:
         return Chosen(Decision(Outcome.BAD_REQUEST, str(error)), _readable_model(body))
     if router.keeps_prefixes_apart(arguments.tenant):
         parsed = msgspec.structs.replace(parsed, salt=_salt_of(arguments.tenant, parsed.salt), has_own_salt=False)
-    open_to = reaches(parsed.api, parsed.needs) if arguments.translates else NO_APIS
-    return Pending(router, admit, arguments, body, parsed, open_to).proceed(now)
+    pending = Pending(router, admission, arguments, body, parsed)
+    if arguments.translates:
+        pending.open_to = reaches(parsed.api, parsed.needs)
+    return pending.proceed(now)
 
 
 def _salt_of(tenant: str, salt: str) -> str:
@@ -169,18 +173,19 @@ def _refused(router: Router, decision: Decision, refusal: BadBody | None) -> Dec
 
 def answer(chosen: Chosen, name_max_chars: int, ticket: Ticket | None = None) -> PickResult:
     """The contract's answer. A refusal has no ticket."""
-    decision = chosen.decision
-    requests, tokens = decision.left or (None, None)
+    decision, requests, tokens = chosen.decision, None, None
+    if (left := decision.left) is not None:
+        requests, tokens = left
     return PickResult(
-        outcome=decision.outcome,
-        reason=decision.reason[:REASON_MAX_CHARS],
-        requested_model=chosen.requested_model[:name_max_chars],
-        destination=_target(decision.choice, chosen.path),
-        response_id=NO_TICKET if ticket is None else ticket.response_id,
-        body_total_bytes=0 if ticket is None else ticket.bytes_left,
-        retry_after=decision.retry_after,
-        requests=None if requests is None else _allowance(requests),
-        tokens=None if tokens is None else _allowance(tokens),
+        decision.outcome,
+        decision.reason[:REASON_MAX_CHARS],
+        chosen.requested_model[:name_max_chars],
+        _target(decision.choice, chosen.path),
+        NO_TICKET if ticket is None else ticket.response_id,
+        0 if ticket is None else ticket.bytes_left,
+        decision.retry_after,
+        None if requests is None else _allowance(requests),
+        None if tokens is None else _allowance(tokens),
     )
 
 
@@ -197,13 +202,11 @@ def _readable_model(body: bytes) -> str:
 
 
 def _target(choice: EndpointChoice | BackendChoice | None, path: str) -> LocalTarget | ProviderTarget | None:
-    match choice:
-        case EndpointChoice():
-            return LocalTarget(choice.address)
-        case BackendChoice():
-            return ProviderTarget(choice.backend, path)
-        case None:
-            return None
+    if choice is None:
+        return None
+    if isinstance(choice, EndpointChoice):
+        return LocalTarget(choice.address)
+    return ProviderTarget(choice.backend, path)
 
 
 def _places(failed: frozenset[LocalTarget | ProviderTarget]) -> frozenset[Address | ObjectRef]:

@@ -122,7 +122,7 @@ class Desk:
         body = self._bodies.peek(arguments.stream_id)
         whole, now = join(body.pieces()), self._clock.now()
         chosen = self._choose(arguments, whole, now)
-        if isinstance(chosen, Chosen):
+        if not isinstance(chosen, Pending):
             return self._picked(chosen, whole, arguments, remote=remote)
         conclude = partial(self._picked, whole=whole, arguments=arguments, remote=remote)
         return self._wait(chosen, Asker(wake, conclude, arguments.stream_id), now)
@@ -132,7 +132,7 @@ class Desk:
         stall. Where no engine can start it soon, its caller has to `hold_on`.
         """
         chosen = self._choose(arguments, body, self._clock.now())
-        return self._placed(chosen, body, arguments) if isinstance(chosen, Chosen) else chosen
+        return chosen if isinstance(chosen, Pending) else self._placed(chosen, body, arguments)
 
     def hold_on(self, pending: Pending, wake: Callable[[], None]) -> HeldPick[Placed]:
         """Hold what was not placed at once, as a Pick is."""
@@ -144,7 +144,7 @@ class Desk:
         now = self._clock.now()
         self._let_go(pick, now)
         chosen = pick.conclude(now)
-        return pick.asker.conclude(chosen) if isinstance(chosen, Chosen) else self._wait(chosen, pick.asker, now)
+        return self._wait(chosen, pick.asker, now) if isinstance(chosen, Pending) else pick.asker.conclude(chosen)
 
     def give_up(self, pick: HeldPick[Any]) -> None:
         """The caller of a held Pick has gone. A pushed body stays, for another Pick or until its time is over."""
@@ -182,9 +182,11 @@ class Desk:
     def _placed(self, chosen: Chosen, body: bytes, arguments: PickArguments) -> Placed:
         flow, ticket = self._flow(chosen, arguments, remote=False), None
         if chosen.decision.choice is not None:
-            body = body if chosen.patched is None else chosen.patched
+            patched = chosen.patched
+            body = body if patched is None else patched
             ticket = self._tickets.open_pulled(flow, self._clock.now())
-            self._tell_dispatch(chosen, body, arguments)
+            if self._dispatched is not None:
+                self._tell_dispatch(chosen, body, arguments)
         self._note(flow)
         picked = answer(chosen, self.limits.name_max_chars, ticket)
         return Placed(picked) if ticket is None else Placed(picked, body, chosen.usage, chosen.way_back, chosen.streams)
@@ -195,14 +197,15 @@ class Desk:
 
     def _note(self, flow: Flow) -> None:
         """Remember and count an answered Pick."""
-        if flow.decision.choice is None:
+        decision = flow.decision
+        if decision.choice is None:
             self.reports.end(flow, "refused")
         oldest = self._history.add(flow)
         if oldest is not None:
             self._set_aside(oldest)
-        self._metrics.count(PICKS, _OUTCOMES[flow.decision.outcome])
-        if flow.decision.limit:
-            self._metrics.count(LIMIT_REFUSALS, flow.arguments.tenant, flow.decision.limit)
+        self._metrics.count(PICKS, _OUTCOMES[decision.outcome])
+        if limit := decision.limit:
+            self._metrics.count(LIMIT_REFUSALS, flow.arguments.tenant, limit)
 
     def _set_aside(self, flow: Flow) -> None:
         """One that nobody can look at any more, and that runs on: there may be very many."""

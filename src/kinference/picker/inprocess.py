@@ -1,6 +1,7 @@
 """The picker by direct call, for a gateway in the same process."""
 
 from kinference.ids import ResponseId
+from kinference.picker.choosing import Pending
 from kinference.picker.desk import Desk
 from kinference.picker.late import Late
 from kinference.ports import FinalTokenReport, FirstTokenReport, PickArguments, Placed, Placing
@@ -16,7 +17,7 @@ class InProcessPicker:
 
     def place(self, body: bytes, arguments: PickArguments) -> Placed | Placing:
         placed = self._desk.place(body, arguments)
-        return placed if isinstance(placed, Placed) else Late(self._desk, placed)
+        return Late(self._desk, placed) if isinstance(placed, Pending) else placed
 
     def report_first_token(self, report: FirstTokenReport) -> None:
         self._reports.first_token(report)

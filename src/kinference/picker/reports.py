@@ -35,10 +35,11 @@ class Reports:
             return False
         flow = ticket.flow
         if flow.observed_ttft_ms is None:
-            now, ttft_ms = self._clock.now(), min(report.observed_ttft_ms, TTFT_MAX_MS)
-            flow.observed_ttft_ms, flow.upstream_status = ttft_ms, report.upstream_status
+            now, ttft_ms, status = self._clock.now(), report.observed_ttft_ms, report.upstream_status
+            ttft_ms = min(ttft_ms, TTFT_MAX_MS)
+            flow.observed_ttft_ms, flow.upstream_status = ttft_ms, status
             self._tickets.dispatch(ticket, now)
-            self._router.first_token(flow.decision.reservation, ttft_ms, report.upstream_status, now)
+            self._router.first_token(flow.decision.reservation, ttft_ms, status, now)
             self._held.release(now)
         return True
 
@@ -49,11 +50,14 @@ class Reports:
             return False
         flow, now = ticket.flow, self._clock.now()
         flow.final = report
-        self._close(ticket, "final")
-        cached = None if report.cached_tokens is None else min(report.cached_tokens, report.prompt_tokens)
+        self._tickets.close(ticket)
+        self.end(flow, "final")
+        reservation, prompt_tokens, cached = flow.decision.reservation, report.prompt_tokens, report.cached_tokens
+        if cached is not None and cached > prompt_tokens:
+            cached = prompt_tokens
         if report.broken:
-            self._router.broke(flow.decision.reservation, now)
-        self._router.final_token(flow.decision.reservation, report.prompt_tokens, report.completion_tokens, cached, now)
+            self._router.broke(reservation, now)
+        self._router.final_token(reservation, prompt_tokens, report.completion_tokens, cached, now)
         if report.itl_bucket_counts:
             self._merge_gaps(flow.destination, report)
         self._held.release(now)

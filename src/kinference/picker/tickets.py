@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import auto
 from itertools import islice
 from random import Random
-from typing import Final, cast
+from typing import Final
 
 from kinference.errors import BudgetExceeded, KinferenceError, UnknownId
 from kinference.ids import ResponseId, Seconds
@@ -26,7 +26,6 @@ from kinference.picker.flow import Flow
 from kinference.picker.limits import EXPIRE_AT_ONCE, PickerLimits
 from kinference.picker.numbering import draw_id
 from kinference.picker.timeline import Timeline
-from kinference.structs import Entity
 from kinference.vocabulary import Keyed
 
 
@@ -57,37 +56,43 @@ NEXT: Final = {
 }
 
 
-class Ticket(Entity):
+class Ticket:
     """One picked request. `dispatched` once a complete pull or a report says that the destination has it."""
 
-    response_id: ResponseId
-    kept: Flow | bytes
-    """The flow, packed once it is set aside."""
-    pieces: tuple[bytes, ...]
-    """What is left to pull."""
-    state: State = UNPULLED
-    dispatched: bool = False
-    live: bool = True
-    failure: KinferenceError | None = None
-    """Why a running pull was cut, for its carrier to tell. It is raised as a copy: what has been raised holds the
-    frames that it passed, and with them this ticket and the piece that was being sent, until the collector comes.
-    """
-    wake: Callable[[], None] | None = None
-    """Told when a running pull was cut: its carrier may be waiting for a reader that takes nothing."""
+    __slots__ = ("dispatched", "failure", "kept", "live", "pieces", "response_id", "state", "wake")
+
+    def __init__(
+        self, response_id: ResponseId, kept: Flow | bytes, pieces: tuple[bytes, ...], state: State = UNPULLED
+    ) -> None:
+        self.response_id = response_id
+        self.kept = kept
+        """The flow, packed once it is set aside."""
+        self.pieces = pieces
+        """What is left to pull."""
+        self.state = state
+        self.dispatched = False
+        self.live = True
+        self.failure: KinferenceError | None = None
+        """Why a running pull was cut, for its carrier to tell. It is raised as a copy: what has been raised holds the
+        frames that it passed, and with them this ticket and the piece that was being sent, until the collector comes.
+        """
+        self.wake: Callable[[], None] | None = None
+        """Told when a running pull was cut: its carrier may be waiting for a reader that takes nothing."""
 
     @property
     def flow(self) -> Flow:
         """What the request is."""
         kept = self.kept
-        if isinstance(kept, Flow):
+        if not isinstance(kept, bytes):
             return kept
-        self.kept = flow = unpacked(kept)
-        return cast("Flow", flow)
+        flow: Flow = unpacked(kept)
+        self.kept = flow
+        return flow
 
     @property
     def bytes_left(self) -> int:
         """To pull."""
-        return sum(map(len, self.pieces))
+        return sum(map(len, self.pieces)) if self.pieces else 0
 
     def advance(self, event: Event) -> None:
         self.state = NEXT[self.state, event]

@@ -52,7 +52,7 @@ class Pool:
         extra = () if paid is None else ((COPY, paid),)
         weighed = weigh(case, Draw("expected_latency", SCORING, QosClass.INTERACTIVE, extra, Random(1)))
         weighing = Weighing(request, self.group, prompt, case, weighed, Shortlist([], Options()))
-        self.copies.learn(weighing, HARM)
+        self.copies.learn(prompt, self.group, case, weighed, HARM)
         self.index.insert(self.group.slots[weighed.chosen], prompt.blocks["m"])
         return weighing
 

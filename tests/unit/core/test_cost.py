@@ -62,7 +62,9 @@ def case() -> Case:
 
 def behind(case: Case, *ahead: float) -> Case:
     """The same with so many tokens to be computed before ours, none of them by now."""
-    return replace(case, ahead=ahead, left=[slope * tokens for slope, tokens in zip(case.slopes, ahead, strict=True)])
+    return replace(
+        case, ahead=list(ahead), left=[slope * tokens for slope, tokens in zip(case.slopes, ahead, strict=True)]
+    )
 
 
 def test_base_is_the_learned_base() -> None:

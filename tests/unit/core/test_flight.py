@@ -18,7 +18,9 @@ from kinference.vocabulary import AbortReason
 
 def flight_of(*, believed: int = 0, alone: bool = True, hold: Hold | None = None) -> Flight:
     destination = Destination(TargetKind.POOL, ObjectRef("default", "pool"), "pool")
-    return Flight(destination, cold_rates(Typical()), ModelTraits(), 3_000, 1_000.0, believed, None, alone, hold=hold)
+    flight = Flight(destination, cold_rates(Typical()), ModelTraits(), 3_000, None)
+    flight.computed_tokens, flight.believed_tokens, flight.alone, flight.hold = 1_000.0, believed, alone, hold
+    return flight
 
 
 def test_a_good_answer_teaches_rates_counts_and_hold_time() -> None:
@@ -144,10 +146,7 @@ def test_a_prompt_that_somebody_asked_for_tells_when_it_is_answered_and_what_was
         cold_rates(Typical()),
         ModelTraits(),
         3_000,
-        1_000.0,
-        0,
         Insertion(1, 0, [1, 2, 3], 0, 0),
-        alone=True,
     )
     sent = flight.sent()
     assert sent is not None

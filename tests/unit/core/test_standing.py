@@ -9,7 +9,7 @@ from kinference.ids import ReservationId
 
 
 def standing(*loads: Load, now: float = 0.0) -> Standing:
-    return collect(loads, [Rates(Typical())] * len(loads), 0, now)
+    return collect(list(loads), [Rates(Typical())] * len(loads), 0, now)
 
 
 def test_a_line_is_what_is_typical_times_each_ones_factor_within_what_an_idle_engine_takes() -> None:

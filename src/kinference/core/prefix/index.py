@@ -11,7 +11,7 @@ and keep those behind it, `match` overlooks the gap or stops there.
 
 from array import array
 from collections import deque
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, count, repeat
 from operator import or_
@@ -25,9 +25,14 @@ TOTAL_CAPACITY: Final = 1 << 21
 """Blocks over all endpoints: the bound on memory whatever the engines claim."""
 STRETCH: Final = 16
 FEW: Final = 8
+"""So few blocks are quicker one by one than all at once."""
+FIRST_SLOTS: Final = 255
+"""The bits of the first slots, whose numbers are looked up."""
+SLOT_OF: Final = {1 << slot: slot for slot in range(8)}
 SPARSE: Final = 8
 """Of so many bits one that is set is found quicker by itself than by looking at them all."""
 ONE: Final = "1"
+_ARRAY: Final = array
 NEVER: Final = 1 << 64
 GENERATIONS: Final = 8
 """The capacity fills this many; order of use is kept between them, not within one."""
@@ -134,7 +139,7 @@ class PrefixIndex:
         self._total_capacity = total_capacity
         self._holders: dict[int, int] = {}
         self._holdings: dict[int, _Holding] = {}
-        self._numbers = count(1)
+        self._number = 0
         self.changes = 0
         """How often somebody has come to hold more or less."""
         self._changed: dict[int, int] = {}
@@ -156,31 +161,29 @@ class PrefixIndex:
             del changed[bit]
         changed[bit] = self.changes
 
-    def match(self, blocks: Sequence[int], mask: int) -> dict[int, int]:
+    def match(self, blocks: list[int], mask: int) -> dict[int, int]:
         """Leading blocks held, for each slot of `mask` that holds any.
 
         As presence is monotone, whole stretches are leapt over while nobody drops out, further with each success.
         """
-        holders, end = self._holders.get, len(blocks)
+        holders, end = self._holders, len(blocks)
         depths: dict[int, int] = {}
-        if not end or not holders(blocks[0], 0) & mask:  # nobody has even the first
+        if not end or not holders.get(blocks[0], 0) & mask:  # nobody has even the first
             return depths
         alive, depth, leap = mask, 0, STRETCH
         while alive and depth < end:
             far = depth + leap if depth + leap < end else end
-            if holders(blocks[far - 1], 0) & alive == alive:
+            if holders.get(blocks[far - 1], 0) & alive == alive:
                 depth, leap = far, 2 * leap
             elif leap > STRETCH:
                 leap = max(STRETCH, leap // 4)
             else:
-                for reached, holding in enumerate(map(holders, blocks[depth:far], repeat(0)), depth):
-                    held = holding & alive
+                while alive and depth < far:
+                    held = holders.get(blocks[depth], 0) & alive
                     if held != alive:
-                        _record(depths, alive ^ held, reached)
+                        _record(depths, alive ^ held, depth)
                         alive = held
-                    if not held:
-                        break
-                depth = far
+                    depth += 1
         if alive:
             _record(depths, alive, depth)
         return depths
@@ -191,7 +194,8 @@ class PrefixIndex:
         allowed = self._allowed(holding)
         if len(blocks) > allowed:
             blocks = blocks[:allowed]
-        number, held = next(self._numbers), holding.blocks
+        self._number += 1
+        number, held = self._number, holding.blocks
         young = self._youngest(holding, number, allowed)
         known = _known(blocks, held)
         touched = held[blocks[known - 1]] if known else 0
@@ -204,12 +208,16 @@ class PrefixIndex:
             joining, bit = blocks[moved:], holding.bit
             if known < len(blocks):
                 self._note_change(bit)
-            held.update(dict.fromkeys(joining, number))
+            if len(joining) <= FEW:
+                for block in joining:
+                    held[block] = number
+            else:
+                held.update(dict.fromkeys(joining, number))
             young.joined += joining
             self._hold(bit, joining if holding.is_told else blocks[known:])
         if len(held) > allowed:
             self._evict(holding)
-        return Insertion(number, slot, array("Q", blocks), known, touched)
+        return Insertion(number, slot, _ARRAY("Q", blocks), known, touched)
 
     def add(self, slot: int, block: int, before: int) -> None:
         """The endpoint says that it holds this block, which comes after `before` (0: after none)."""
@@ -218,7 +226,8 @@ class PrefixIndex:
         if block in held or (before and before not in held):
             return
         holding.is_told = True
-        number = next(self._numbers)
+        self._number += 1
+        number = self._number
         young = self._youngest(holding, number, self._allowed(holding))
         held[block] = number
         young.joined.append(block)
@@ -329,12 +338,17 @@ class PrefixIndex:
 
     def _hold(self, bit: int, blocks: list[int]) -> None:
         """One more holds these: most often the only one."""
-        have = list(map(self._holders.setdefault, blocks, repeat(bit)))
+        holders = self._holders
+        if len(blocks) <= FEW:
+            for block in blocks:
+                holders[block] = holders.get(block, 0) | bit
+            return
+        have = list(map(holders.setdefault, blocks, repeat(bit)))
         if have.count(bit) < len(have):
-            self._holders.update(zip(blocks, map(or_, have, repeat(bit)), strict=True))
+            holders.update(zip(blocks, map(or_, have, repeat(bit)), strict=True))
 
 
-def _known(blocks: Sequence[int], held: Container[int]) -> int:
+def _known(blocks: list[int], held: dict[int, int]) -> int:
     """How many leading blocks are held."""
     if not blocks or blocks[0] not in held:
         return 0
@@ -351,7 +365,13 @@ def _known(blocks: Sequence[int], held: Container[int]) -> int:
 def _record(depths: dict[int, int], slots: int, depth: int) -> None:
     if not depth:
         return
-    if slots.bit_length() > FEW and slots.bit_count() * SPARSE > slots.bit_length():
+    if slots <= FIRST_SLOTS:
+        while slots:
+            lowest = slots & -slots
+            depths[SLOT_OF[lowest]] = depth
+            slots ^= lowest
+        return
+    if slots.bit_count() * SPARSE > slots.bit_length():
         # one pass over the digits, not a step for each bit
         depths.update(dict.fromkeys(compress(count(), map(ONE.__eq__, bin(slots)[:1:-1])), depth))
         return

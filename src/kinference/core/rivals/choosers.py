@@ -19,7 +19,7 @@ class BoundedRing:
 
     factor: float
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
         key = case.key or rng.getrandbits(64)
         ring = sorted(range(len(case.names)), key=lambda place: xxh3_64_intdigest(case.names[place].encode(), key))
         bound = ceil(self.factor * (sum(case.beside) + 1.0) / len(ring))
@@ -30,7 +30,7 @@ class BoundedRing:
 class SameForSession:
     """One and the same for all requests of a session; the least loaded for one without."""
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
         if not case.session:
             return _least(case.beside, case, rng)
         claims = [xxh3_64_intdigest(name.encode(), case.session) for name in case.names]
@@ -43,7 +43,7 @@ class HotOrCold:
 
     quantile: float
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:
         places = len(case.beside)
         bound = sorted(case.beside)[min(places - 1, int(self.quantile * places))]
         return _least(
@@ -57,7 +57,7 @@ class MatchUnlessShort:
 
     missing: float
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
         most = max(case.hits)
         if most == 0 or case.uncached[case.hits.index(most)] > self.missing:
             return _least(case.beside, case, rng)
@@ -68,7 +68,7 @@ class MatchUnlessShort:
 class MostFree:
     """The most room in the KV cache, without what waits for it, for each request there."""
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
         taken = [
             (load.resident + ahead - load.prefill_tokens - load.room) / (1.0 + requests)
             for load, ahead, requests in zip(case.loads, case.ahead, case.beside, strict=True)
@@ -84,7 +84,7 @@ class MatchUnlessImbalanced:
     absolute: float
     relative: float
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
         loads, most = case.beside, max(case.hits)
         if max(loads) - min(loads) > self.absolute and max(loads) > self.relative * min(loads):
             return _least(loads, case, rng)
@@ -100,7 +100,7 @@ class MatchAmongUnloaded:
     absolute: float
     deviations: float
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
         loads = case.beside
         if max(loads) - min(loads) <= self.absolute:
             bound = fmean(loads) + self.deviations * pstdev(loads)
@@ -120,7 +120,7 @@ class StickyUntilSaturated:
     match_ratio: float
     patience_s: float
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:  # noqa: ARG002 - the protocol's
         warm = [
             place
             for place, (hit, uncached) in enumerate(zip(case.hits, case.uncached, strict=True))
@@ -141,7 +141,7 @@ class ExploitOrExplore:
 
     imbalance: float
 
-    def choose(self, case: Case, totals: Sequence[Milliseconds], rng: Random) -> int:
+    def choose(self, case: Case, totals: list[Milliseconds], rng: Random) -> int:
         most = max(case.hits)
         if most > case.uncached[case.hits.index(most)]:
             holders = [place for place, hit in enumerate(case.hits) if hit == most]

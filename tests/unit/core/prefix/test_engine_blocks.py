@@ -44,7 +44,7 @@ class Engines:
         self.blocks.apply(slot, rank, BlocksRemoved(tuple(self.name(slot, rank, place) for place in places)))
 
     def match(self, blocks: Sequence[int] = BLOCKS) -> dict[int, int]:
-        return self.index.match(blocks, ALL)
+        return self.index.match(list(blocks), ALL)
 
     @staticmethod
     def name(slot: int, rank: int, place: int) -> int:

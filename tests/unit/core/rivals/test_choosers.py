@@ -24,7 +24,7 @@ MakeCase = Callable[..., Case]
 
 def chosen(chooser: Chooser, case: Case, totals: Sequence[float] = ()) -> set[int]:
     rng = Random(1)
-    return {chooser.choose(case, totals or [0.0] * len(case.hits), rng) for _ in range(50)}
+    return {chooser.choose(case, list(totals) or [0.0] * len(case.hits), rng) for _ in range(50)}
 
 
 def test_equal_heads_share_an_endpoint_until_it_is_over_the_bound(make_case: MakeCase) -> None:
