@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import logging
+import sys
 import weakref
 from collections.abc import AsyncIterator, Awaitable
 
@@ -362,3 +363,17 @@ async def test_a_client_that_is_gone_at_the_end_has_had_all(caplog: pytest.LogCa
     way, answer = streaming(Gone(CHAT, (BODY,))), Followed(WORD, DONE, is_all=True)
     assert way.answer(answer) == ["over"]
     assert vars(caplog.records[-1])["outcome"] == "ok"
+
+
+async def test_a_stream_that_has_begun_holds_on_to_no_question() -> None:
+    question = BODY + b" "
+    held = sys.getrefcount(question)
+    way, answer = streaming(Arrived(CHAT, (question,))), Followed(WORD)
+    assert way.answer(answer) == []
+    way.exchange._body = ()
+    way.upstream.requests.clear()
+    way.picker.pushed.clear()
+    assert sys.getrefcount(question) == held
+    answer.comes(DONE)
+    answer.ends()
+    assert way.ends == ["over"]
