@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from textwrap import fill
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -39,7 +40,7 @@ def add(verbs: Verbs) -> None:
     parser = verbs.add_parser(
         "simulate",
         help="compare routing policies on a simulated fleet",
-        description="Runs the decision core against simulated engines in virtual time: the same seed gives the same "
+        description="Runs the decision core against simulated engines in virtual time: the same seed gives the same\n"
         "requests and the same figures. Lists are separated by commas; every combination is run.",
         epilog=EXAMPLE + "\n" + _known(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -150,4 +151,5 @@ def _each(kind: Callable[[str], float]) -> Callable[[str], list[float]]:
 def _known() -> str:
     workloads = "\n".join(f"  {name:<16}{kind.__doc__}" for name, kind in WORKLOADS.items())
     scenarios = "\n".join(f"  {name:<16}{scenario.help}" for name, scenario in SCENARIOS.items())
-    return f"policies: {', '.join(KNOWN)}\n\nworkloads:\n{workloads}\n\nscenarios:\n{scenarios}\n"
+    policies = fill(", ".join(KNOWN), 110, initial_indent="  ", subsequent_indent="  ")
+    return f"policies:\n{policies}\n\nworkloads:\n{workloads}\n\nscenarios:\n{scenarios}\n"

@@ -31,6 +31,13 @@ def test_help_of_each_verb_has_an_example(verb: str, capsys: pytest.CaptureFixtu
     assert f"kinference {verb}" in capsys.readouterr().out.partition("example")[2]
 
 
+@pytest.mark.parametrize("verb", [name_of(verb) for verb in VERBS])
+def test_help_of_each_verb_fits_a_terminal(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 120
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])

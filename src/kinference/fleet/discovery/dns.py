@@ -54,7 +54,7 @@ class Resolver:
             with suppress(NoRecord):
                 records = await self._records(name, kind)
                 return [one.address for one in records if isinstance(one, _ADDRESSES)]
-        raise NoRecord(f"{name} has no address")
+        raise NoRecord(f"{name} has no address in DNS")
 
     async def services(self, name: str) -> list[Service]:
         """Raises NoRecord or SourceFailed."""

@@ -151,7 +151,8 @@ class Following:
             kept = len(self._places)
             _log.warning("pool %s by %s: %s (endpoints as before: %d)", self._pool.ref, self._source.name, error, kept)
         else:
-            _log.info("pool %s by %s: it tells again", self._pool.ref, self._source.name)
+            kept = len(self._places)
+            _log.info("pool %s by %s: it tells again (endpoints: %d)", self._pool.ref, self._source.name, kept)
         self._error = error
 
 

@@ -50,7 +50,7 @@ async def test_what_is_over_is_said_and_not_held_against_the_source(caplog: pyte
     made = await followed(AWAY, [Place(HERE)], [Place(HERE), Place(THERE)])
     assert made.following.error == ""
     assert made.changes == 2
-    assert "it tells again" in caplog.text
+    assert "it tells again (endpoints: 1)" in caplog.text
     assert f"2 endpoints, new: {THERE}" in caplog.text
 
 
