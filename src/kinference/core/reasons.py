@@ -36,7 +36,8 @@ def no_workers(request: Request, options: Options) -> tuple[Outcome, str]:
             return Outcome.POLICY_REJECTED, reason[:REASON_MAX]
     candidates = {verdict: counts[verdict] for verdict in Verdict if verdict in counts}
     if not candidates:
-        return Outcome.NO_WORKERS, f"model {model} has no endpoint{where}; add one to its pool"[:REASON_MAX]
+        fix = "add one to its pool, or see why none is discovered"
+        return Outcome.NO_WORKERS, f"model {model} has no endpoint{where}; {fix}"[:REASON_MAX]
     last = list(candidates)[-1]
     if last is not Verdict.NOT_SERVED:
         candidates.pop(Verdict.NOT_SERVED, None)

@@ -275,7 +275,7 @@ def test_whom_nobody_can_serve_any_more_is_told_so() -> None:
     world.router.abort(first.reservation, AbortReason.NOT_DISPATCHED, 0.1)
     [(_, decision)] = world.released(0.1)
     assert decision.outcome is Outcome.NO_WORKERS
-    assert decision.reason == "model 'm' has no endpoint; add one to its pool"
+    assert decision.reason == "model 'm' has no endpoint; add one to its pool, or see why none is discovered"
 
 
 def test_whoever_waits_goes_on_waiting_while_its_only_engine_is_away() -> None:

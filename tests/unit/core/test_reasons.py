@@ -20,7 +20,7 @@ def reason(*verdicts: Verdict, rejected: tuple[Rejected, ...] = ()) -> tuple[Out
 def test_nobody_at_all() -> None:
     outcome, text = reason()
     assert outcome is Outcome.NO_WORKERS
-    assert text == "model 'm' has no endpoint in pool 'default/gpu'; add one to its pool"
+    assert text == "model 'm' has no endpoint in pool 'default/gpu'; add one to its pool, or see why none is discovered"
 
 
 def test_the_causes_are_counted_and_the_last_one_gets_the_remedy() -> None:
