@@ -4,7 +4,7 @@ Instructions, as valgrind counts them, are the same in every run, whatever else 
 start is taken off: it is counted for few requests and for many. `core` is admission and the router alone, from a request
 to its final report; `picker` is what the gateway calls, with the body read and the ticket kept.
 
-    .venv/bin/python bench/instructions.py .venv/bin/python .native/bin/python
+    .venv/bin/python bench/instructions.py -- .venv/bin/python .native/bin/python
 """
 
 import argparse
