@@ -65,7 +65,9 @@ class ReplyReader:
         ):  # line breaks behind an answer are nothing to the parser, so neither in a read of their own
             self.is_reusable = self.is_reusable and not data.strip(_BREAKS)
             return
-        if not self.has_begun:  # line breaks behind the answer before begin none, and a request may be sent again
+        if (
+            data and not self.has_begun
+        ):  # line breaks behind the answer before begin none, and a request may be sent again
             self.has_begun = data[0] not in _BREAKS or bool(data.strip(_BREAKS))
         status, pieces, self._fed_bytes = self.status, len(self.pieces), len(data)
         try:

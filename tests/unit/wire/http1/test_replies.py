@@ -149,3 +149,8 @@ def test_a_head_beyond_the_limit_is_refused_however_it_is_cut(size: int) -> None
     assert fed(*(allowed[at : at + size] for at in range(0, len(allowed), size))).is_complete
     with pytest.raises(NotHttp):
         fed(*(beyond[at : at + size] for at in range(0, len(beyond), size)))
+
+
+def test_nothing_is_no_beginning() -> None:
+    assert not fed(b"").has_begun
+    assert fed(b"", OK, b"").is_complete
