@@ -7,6 +7,7 @@ server that has one thing to do at a time delays nothing.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -31,8 +32,8 @@ class Turn:
     def __init__(self) -> None:
         self._is_under_way = False
         self._has_written = False
-        self._held: list[tuple[Outlet, bytes]] = []
-        self._last: list[Callable[[], None]] = []
+        self._held: deque[tuple[Outlet, bytes]] = deque()
+        self._last: deque[Callable[[], None]] = deque()
         self.number = 0
         """Of the turn. A piece of an earlier one has been written."""
 
@@ -42,6 +43,8 @@ class Turn:
             self._begin()
         if not self._has_written:
             self._has_written = True
+            if self._held:
+                self.flush()  # what a turn that failed has left
             if not outlet.is_closing():
                 outlet.write(piece)
         elif len(piece) <= SMALL:
@@ -62,20 +65,20 @@ class Turn:
     def flush(self) -> None:
         """Write what is held."""
         held = self._held
-        if held:
-            self._held = []
-            for outlet, piece in held:
-                if not outlet.is_closing():
-                    outlet.write(piece)
+        while held:
+            outlet, piece = held.popleft()  # what fails to be written must not keep the others
+            if not outlet.is_closing():
+                outlet.write(piece)
 
     def _begin(self) -> None:
         self._is_under_way = True
         asyncio.get_running_loop().call_soon(self._end)
 
     def _end(self) -> None:
-        last, self._last = self._last, []
-        for call in last:
-            call()
-        self.flush()
-        self._is_under_way = self._has_written = False
-        self.number += 1
+        try:
+            while self._last:
+                self._last.popleft()()
+            self.flush()
+        finally:  # what one of them raises is for the loop to tell, and no reason to hold all later pieces
+            self._is_under_way = self._has_written = False
+            self.number += 1

@@ -101,3 +101,21 @@ async def test_what_is_called_at_the_end_may_still_write(written: list[tuple[str
     assert [piece for _, piece in written] == [b"first", b"second", b"last"]
     await turns()
     assert len(written) == 3
+
+
+async def test_a_piece_that_cannot_be_written_keeps_no_other_from_being_written(
+    written: list[tuple[str, bytes]],
+) -> None:
+    class Broken(Noting):
+        def write(self, data: bytes) -> None:
+            raise RuntimeError("no more")
+
+    told: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    turn, a, broken = Turn(), Noting("a", written), Broken("broken", written)
+    for outlet, piece in ((a, b"1"), (broken, b"2"), (a, b"3")):
+        turn.write(outlet, piece)
+    await turns()
+    assert len(told) == 1
+    turn.write(a, b"4")
+    assert written == [("a", b"1"), ("a", b"3"), ("a", b"4")]
