@@ -47,7 +47,7 @@ def _infer(api: Api, *, runs_prompt: bool = True) -> Route:
 
 
 ROUTES: Final = {
-    "/": Route(Duty.HEALTH, ("HEAD",)),
+    "/": Route(Duty.HEALTH, ("GET", "HEAD")),
     "/health": Route(Duty.HEALTH, ("GET", "HEAD")),
     "/v1/models": Route(Duty.LIST_MODELS, ("GET",)),
     "/v1beta/models": Route(Duty.LIST_MODELS, ("GET",)),

@@ -70,7 +70,7 @@ def test_the_head_of_the_root_and_health_are_served() -> None:
     root, health = find("/"), find("/health")
     assert root is not None
     assert health is not None
-    assert root.methods == ("HEAD",)
+    assert root.methods == ("GET", "HEAD")
     assert health.allow == b"GET, HEAD"
 
 
