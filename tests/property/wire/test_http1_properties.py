@@ -55,6 +55,7 @@ def joined(events: list[Event]) -> list[Event]:
     """The events with the pieces of each body as one."""
     whole: list[Event] = []
     for event in events:
+        assert event != b"", "a piece is never empty: a chunk of nothing would end a body"
         last = whole[-1] if whole else None
         if isinstance(event, bytes) and isinstance(last, bytes):
             whole[-1] = last + event
@@ -102,6 +103,49 @@ def test_whatever_changes_how_a_connection_goes_on_a_cut_does_not(session: bytes
     whole = read([session], options)
     assert read(pieces(session, places), options) == whole
     assert read([session[at : at + 1] for at in range(len(session))], options) == whole
+
+
+TRAP = b"0\r\n\r\nGET /inside HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
+"""A body of this is a request to whoever loses count of its length."""
+BEHIND = [
+    b"",
+    b"\r\n",
+    b"G",
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"\x00",
+    b"POST / HTTP/1.1\r\nhost: h\r\nx: " + b"a" * 1_500 + b"\r\n\r\n",
+]
+
+
+@st.composite
+def sessions_with_bodies_of_a_told_length(draw: st.DrawFn) -> tuple[bytes, list[int]]:
+    """A session, and where in it to cut: mostly at an end of a head or a body, or one byte beside it."""
+    session, ends = b"", []
+    for _ in range(draw(st.integers(1, 4))):
+        size = draw(st.one_of(st.integers(0, 4), st.integers(0, 3_000)))
+        told = draw(st.sampled_from([b"%d", b"0%d", b"%d "])) % size
+        fields = [b"host: h", b"content-length: " + told, *draw(st.lists(delicate, max_size=2))]
+        version = draw(st.sampled_from([b"1.1", b"1.1", b"1.1", b"1.0"]))
+        session += b"\r\n".join([b"POST / HTTP/" + version, *fields, b"", b""])
+        ends.append(len(session))
+        session += (TRAP * (size // len(TRAP) + 1))[:size]
+        ends.append(len(session))
+        session += draw(st.one_of(st.just(b""), requests()))
+    session += draw(st.sampled_from(BEHIND))
+    beside = st.sampled_from([end + by for end in ends for by in (-1, 0, 1)])
+    return session, draw(st.lists(st.one_of(beside, beside, st.integers(1, len(session))), max_size=8))
+
+
+@given(sessions_with_bodies_of_a_told_length(), st.one_of(st.just(0), st.integers(0, 300)))
+def test_a_body_of_a_told_length_ends_where_it_was_told_wherever_it_is_cut(
+    cut: tuple[bytes, list[int]], cut_off: int
+) -> None:
+    """All that comes at once goes through the parser; of what is cut, the rest of a body passes it by."""
+    options = HttpServerOptions(field_bytes_max=1_000)
+    session, places = cut[0][: len(cut[0]) - cut_off], cut[1]
+    whole = read([session], options)
+    assert read(pieces(session, places), options) == whole
+    assert read([session[at : at + 97] for at in range(0, len(session), 97)], options) == whole
 
 
 @given(noise)

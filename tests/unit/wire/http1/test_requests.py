@@ -239,6 +239,23 @@ def test_a_head_over_its_limit_is_refused_though_part_of_it_came_with_the_reques
     assert one.feed(b"a" * 600 + b"\r\n\r\n") == [Malformed(431, "request head too large")]
 
 
+@pytest.mark.parametrize("ends_head", [b"", b"\r\n\r\n"])
+@pytest.mark.parametrize("piece_bytes", [1, 50, 100_000])
+def test_a_head_over_its_limit_is_refused_behind_a_long_body(piece_bytes: int, ends_head: bytes) -> None:
+    one = reader(HttpServerOptions(field_bytes_max=1000))
+    one.feed(POST + b"content-length: 5000\r\n\r\n" + b"x" * 10)
+    rest = b"x" * 4990 + GET[:-2] + b"x: " + b"a" * 3000 + ends_head
+    events = [event for at in range(0, len(rest), piece_bytes) for event in one.feed(rest[at : at + piece_bytes])]
+    assert events[-2:] == [End.OF_REQUEST, Malformed(431, "request head too large")]
+
+
+def test_a_head_within_its_limit_passes_though_it_began_with_the_end_of_a_longer_body() -> None:
+    one = reader(HttpServerOptions(field_bytes_max=1000))
+    one.feed(POST + b"content-length: 5000\r\n\r\n")
+    assert one.feed(b"x" * 5000 + GET[:-2] + b"x: " + b"a" * 450)[1:] == [End.OF_REQUEST]
+    assert [type(event) for event in one.feed(b"a" * 450 + b"\r\n\r\n")] == [RequestHead, End]
+
+
 @pytest.mark.parametrize("piece_bytes", [1, 100_000])
 def test_a_head_with_too_many_fields_and_a_fault_is_refused_alike_however_it_comes(piece_bytes: int) -> None:
     raw = GET[:-2] + b"a: 1\r\n" * 4 + b"b\xff: 1\r\n\r\n"
