@@ -25,6 +25,7 @@ from kinference.core.pick import Router
 from kinference.core.request import Request
 from kinference.core.rooms import Rooms, find_rooms, has_room, ready_ms, rooms_later
 from kinference.core.turns import Waiting
+from kinference.core.unserved import Unserved
 from kinference.core.waiting import AdmissionRules, WaitingGroup, WaitingLine, costs
 from kinference.core.weigh import Prompt, Weighing
 from kinference.ids import Milliseconds, ObjectRef, Seconds
@@ -195,27 +196,33 @@ class Admission:
         if usable and not free:
             return None
         ahead: dict[str, Milliseconds] = {}
+        unserved = Unserved()
         near = far = 0
         for looked_at, waiting in enumerate(line.in_turn(now)):
             if looked_at >= self._rules.window or near >= WEIGHED_MAX:
                 break
             is_near = waiting.bound_for in free or waiting.bound_for not in usable
-            if is_near or far < WEIGHED_MAX:
-                near, far = near + is_near, far + (not is_near)
-                found = self._try(line, waiting, ahead, now)
-                if found is not None:
-                    return waiting, found
+            if (is_near or far < WEIGHED_MAX) and not unserved.covers(waiting.request):
+                found = self._try(line, waiting, ahead, now, any_usable=bool(usable))
+                if isinstance(found, Decision) and _may_pass(found):
+                    unserved.note(waiting.request)  # it stands in nobody's way
+                else:
+                    if found is not None:
+                        return waiting, found
+                    near, far = near + is_near, far + (not is_near)
             ahead[waiting.bound_for] = ahead.get(waiting.bound_for, 0.0) + waiting.work_ms
         line.again_at = now + AGAIN_S
         return None
 
     def _try(
-        self, line: WaitingLine, waiting: Waiting, ahead: Mapping[str, Milliseconds], now: Seconds
+        self, line: WaitingLine, waiting: Waiting, ahead: Mapping[str, Milliseconds], now: Seconds, *, any_usable: bool
     ) -> Weighing | Decision | None:
-        """The weighing to go by if it can start at once where it is best off now; else it is bound for there."""
+        """The weighing to go by if it can start at once where it is best off now; else it is bound for there. A refusal
+        where nobody can serve it any more, or just now while others can be served.
+        """
         weighing = self.router.weigh(waiting.request, now, waiting.prompt)
         if isinstance(weighing, Decision):
-            return None if _may_pass(weighing) else weighing
+            return weighing if any_usable or not _may_pass(weighing) else None
         waiting.prompt = weighing.prompt
         line.look(weighing.group)
         place = line.bind(waiting, weighing, ahead)

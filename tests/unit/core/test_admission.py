@@ -3,6 +3,7 @@
 from random import Random
 from types import MappingProxyType
 
+import pytest
 from msgspec.structs import replace
 
 from kinference.core.admission import LOOK_S, OVERDUE_MAX, Admission
@@ -592,3 +593,26 @@ def test_a_clock_that_is_set_back_keeps_nobody_waiting() -> None:
     assert world.released(1_000.01) == [], "looked at, and better off where it waits"
     world.fleet.set_ready(POOL, Address("h0:1" if "h0:1" in waiting.bound_for else "h1:1"), ready=False)
     assert [who for who, _ in world.released(1.0)] == [waiting]
+
+
+@pytest.mark.parametrize("stuck", [3, 8, 500])
+def test_those_that_nobody_can_serve_just_now_stand_in_nobodys_way(stuck: int) -> None:
+    """However many of the window have been in vain to the only engine that can be used, those behind them go there."""
+    world = World(2)
+    first, second = Address("h0:1"), Address("h1:1")
+    busy = [world.go(chat(f"{n}")) for n in range(2)]
+    for n in range(stuck):
+        world.hold(replace(chat(f"again {n}"), failed=frozenset({first}), output_tokens=n % 3 or None), 0.1)
+    for n in range(4):
+        world.hold(chat(f"other {n}"), 0.1)
+    world.fleet.set_draining(POOL, second, draining=True)
+    for decision in busy:
+        assert isinstance(decision.choice, EndpointChoice)
+        if decision.choice.address == first:
+            world.end(decision, 0.2)
+    went = 0
+    for tick in range(100):
+        for _, decision in world.released(0.2 + tick * 0.02):
+            went += 1
+            world.end(decision, 0.2 + tick * 0.02)
+    assert went == 4
