@@ -67,7 +67,7 @@ async def _attempt(target: Target, case: Case) -> str:
                 await case.body(Probe(target, client))
             finally:
                 await client.tidy()
-    except ExceptionGroup as group:
+    except ExceptionGroup as group:  # of calls at once: the first tells what was unexpected
         return _told(_first(group))
     except (Unexpected, Malformed, grpc.aio.AioRpcError, OSError) as error:
         return _told(error)

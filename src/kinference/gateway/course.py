@@ -80,7 +80,7 @@ class Serving(Course):
         self._work = work
         try:
             is_on_its_way = self._begin()
-        except Exception as error:  # noqa: BLE001 - # task root: a call of the server's, where `service` meets it
+        except Exception as error:  # noqa: BLE001 - task root: a call of the server's, where `service` meets it
             self.failure = error
             is_on_its_way = False
         if not is_on_its_way:
@@ -121,7 +121,7 @@ class Serving(Course):
                 streaming.begin()
                 return
             is_over = delivery is not None and self._deliver(delivery)
-        except Exception as error:  # noqa: BLE001 - # task root: a call of the upstream's, where `service` meets it
+        except Exception as error:  # noqa: BLE001 - task root: a call of the upstream's, where `service` meets it
             self.settle(is_over=False, failure=error)
         else:
             self.settle(is_over=is_over)

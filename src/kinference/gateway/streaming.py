@@ -47,14 +47,9 @@ class Streaming:
 
     def take(self, chunk: bytes) -> bool:
         flow = self._flow
-        if flow is not None:
-            if flow.take(chunk):
-                return True
-            self._leave_it()
-            return False
         try:
-            is_going_on = self._begins_with(chunk)
-        except Exception as error:  # noqa: BLE001 - # task root: a call of the upstream's, where `service` meets it
+            is_going_on = self._begins_with(chunk) if flow is None else flow.take(chunk)
+        except Exception as error:  # noqa: BLE001 - task root: a call of the upstream's, where `service` meets it
             self._leave_it(error)
             return False
         if not is_going_on:
@@ -83,7 +78,7 @@ class Streaming:
         relay = self._relay
         try:
             is_over = relay is not None and not is_cut and relay.finish()
-        except Exception as error:  # noqa: BLE001 - # task root: a call of the upstream's, where `service` meets it
+        except Exception as error:  # noqa: BLE001 - task root: a call of the upstream's, where `service` meets it
             self._leave_it(error)
             return
         if not is_over:

@@ -33,12 +33,15 @@ class Turn:
         self._is_under_way = False
         self._has_written = False
         self._held: deque[tuple[Outlet, bytes]] = deque()
-        self._last: deque[Callable[[], None]] = deque()
-        self.number = 0
-        """Of the turn. A piece of an earlier one has been written."""
+        self._last: deque[Callable[[], object]] = deque()
+        self.flushes = 0
+        """How often what is held has been written: what was held at another number is held no more."""
 
-    def write(self, outlet: Outlet, piece: bytes) -> None:
-        """Write to a transport, now or at the end of the turn. To one that is closing by then nothing is written."""
+    def write(self, outlet: Outlet, piece: bytes) -> bool:
+        """Write to a transport, now or at the end of the turn. To one that is closing by then nothing is written.
+
+        Returns whether it is held.
+        """
         if not self._is_under_way:
             self._begin()
         if not self._has_written:
@@ -49,14 +52,16 @@ class Turn:
                 outlet.write(piece)
         elif len(piece) <= SMALL:
             self._held.append((outlet, piece))
-            if len(self._held) >= HELD_MAX:
-                self.flush()
+            if len(self._held) < HELD_MAX:
+                return True
+            self.flush()
         else:
             self.flush()
             if not outlet.is_closing():
                 outlet.write(piece)
+        return False
 
-    def at_end(self, last: Callable[[], None]) -> None:
+    def at_end(self, last: Callable[[], object]) -> None:
         """Call when all that came in this turn has been dealt with."""
         if not self._is_under_way:
             self._begin()
@@ -64,6 +69,7 @@ class Turn:
 
     def flush(self) -> None:
         """Write what is held."""
+        self.flushes += 1
         held = self._held
         while held:
             outlet, piece = held.popleft()  # what fails to be written must not keep the others
@@ -81,4 +87,3 @@ class Turn:
             self.flush()
         finally:  # what one of them raises is for the loop to tell, and no reason to hold all later pieces
             self._is_under_way = self._has_written = False
-            self.number += 1

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from kinference.errors import BudgetExceeded, ClientGone, KinferenceError, UpstreamCut
 from kinference.gateway.backends import BackendRoute, Directory, EndpointRoute, ServedModel
@@ -16,6 +17,7 @@ from kinference.ports import (
     PickArguments,
     PickResult,
     Placed,
+    Placing,
     ProviderTarget,
     Upstream,
     UpstreamAnswer,
@@ -204,6 +206,18 @@ class FakePicker:
 
     def abort(self, response_id: ResponseId, reason: AbortReason, detail: str = "") -> None:
         self.aborted.append((response_id, reason))
+
+
+class Instant(FakePicker):
+    """Picks at once."""
+
+    def place(self, body: bytes, arguments: PickArguments) -> Placed | Placing:  # type: ignore[override] # at once
+        placing = super().place(body, arguments)
+        try:
+            placing.send(None)
+        except StopIteration as over:
+            return cast("Placed", over.value)
+        raise AssertionError("a fake picker does not wait")
 
 
 def directory(*models: str) -> Directory:

@@ -5,7 +5,6 @@ import logging
 import sys
 import weakref
 from collections.abc import Awaitable, Generator
-from typing import cast
 
 import pytest
 
@@ -38,6 +37,7 @@ from tests.unit.gateway.fakes import (
     FakeExchange,
     FakePicker,
     FakeUpstream,
+    Instant,
     World,
 )
 
@@ -108,18 +108,6 @@ class Pooled(FakeUpstream):
 
     def drop(self) -> None:
         self.is_dropped = True
-
-
-class Instant(FakePicker):
-    """Picks at once."""
-
-    def place(self, body: bytes, arguments: PickArguments) -> Placed | Placing:  # type: ignore[override] # at once
-        placing = super().place(body, arguments)
-        try:
-            placing.send(None)
-        except StopIteration as over:
-            return cast("Placed", over.value)
-        raise AssertionError("a fake picker does not wait")
 
 
 class Way:

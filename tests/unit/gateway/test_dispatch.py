@@ -2,7 +2,6 @@
 
 import gzip
 from collections.abc import Awaitable
-from typing import cast
 
 import pytest
 
@@ -14,10 +13,10 @@ from kinference.gateway.backends import Inbound
 from kinference.gateway.dispatch import Dispatch, is_success
 from kinference.gateway.held_body import BodyLimits, HeldBody
 from kinference.gateway.options import GatewayOptions
-from kinference.ports import Headers, PickArguments, Placed, Placing
+from kinference.ports import Headers
 from kinference.vocabulary import AbortReason, Api
 from kinference.wire.over import OVER
-from tests.unit.gateway.fakes import EVENTS, JSON, FakeAnswer, FakeExchange, FakePicker, World
+from tests.unit.gateway.fakes import EVENTS, JSON, FakeAnswer, FakeExchange, Instant, World
 
 CHAT = "/v1/chat/completions"
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
@@ -29,18 +28,6 @@ class Arrived(FakeExchange):
 
     def arrived(self) -> bytes | None:
         return b"".join(self._body)
-
-
-class Instant(FakePicker):
-    """Picks at once."""
-
-    def place(self, body: bytes, arguments: PickArguments) -> Placed | Placing:  # type: ignore[override] # at once
-        placing = super().place(body, arguments)
-        try:
-            placing.send(None)
-        except StopIteration as over:
-            return cast("Placed", over.value)
-        raise AssertionError("a fake picker does not wait")
 
 
 class Whole(FakeAnswer):

@@ -16,8 +16,8 @@ from kinference.ids import ResponseId
 from kinference.ports import Follower, Headers
 from kinference.vocabulary import AbortReason, StreamUsage
 from kinference.wire.over import OVER
-from tests.unit.gateway.fakes import CUT, ENGINE_A, ENGINE_B, EVENTS, FakeAnswer
-from tests.unit.gateway.test_course import CHAT, Arrived, Instant, Pooled, Way
+from tests.unit.gateway.fakes import CUT, ENGINE_A, ENGINE_B, EVENTS, FakeAnswer, Instant
+from tests.unit.gateway.test_course import CHAT, Arrived, Pooled, Way
 
 BODY = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
 ROLE = b'data: {"choices":[{"delta":{"role":"assistant","content":""}}]}\n\n'
@@ -334,9 +334,14 @@ async def test_an_answer_that_nobody_can_follow_is_awaited() -> None:
     assert way.exchange.answer == WORD + DONE
 
 
-@pytest.mark.parametrize("when", ["begin", "end"])
+@pytest.mark.parametrize("when", ["begin", "amid", "end"])
 async def test_a_fault_of_ours_is_raised_where_it_is_awaited(when: str) -> None:
     class Faulty(Arrived):
+        def send(self, chunk: bytes) -> bool:
+            if when == "amid" and self.written:
+                raise KeyError("detail")
+            return super().send(chunk)
+
         def start(self, status: int, headers: Headers) -> Awaitable[None]:  # type: ignore[override] # at once
             if when == "begin":
                 raise KeyError("detail")

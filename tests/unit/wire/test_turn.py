@@ -45,12 +45,25 @@ async def test_the_first_piece_of_a_turn_goes_at_once_and_the_others_at_its_end(
 
 async def test_the_next_turn_begins_anew(written: list[tuple[str, bytes]]) -> None:
     turn, a = Turn(), Noting("a", written)
-    before = turn.number
     turn.write(a, b"1")
     await turns()
     turn.write(a, b"2")
     assert written == [("a", b"1"), ("a", b"2")]
-    assert turn.number == before + 1
+
+
+async def test_who_writes_is_told_whether_it_is_held_and_for_how_long(written: list[tuple[str, bytes]]) -> None:
+    turn, a = Turn(), Noting("a", written)
+    assert not turn.write(a, b"1")
+    assert turn.write(a, b"2")
+    before = turn.flushes
+    assert turn.write(a, b"3")
+    assert turn.flushes == before
+    assert not turn.write(a, b"4" * (SMALL + 1))
+    assert turn.flushes > before
+    assert turn.write(a, b"5")
+    before = turn.flushes
+    await turns()
+    assert turn.flushes > before
 
 
 async def test_a_crowd_is_written_before_all_of_it_has_come(written: list[tuple[str, bytes]]) -> None:

@@ -27,8 +27,8 @@ class Link(asyncio.Protocol):
     def __init__(self, origin: str, deadlines: Deadlines, turn: Turn) -> None:
         self.origin = origin
         self._turn = turn
-        self._asked_in = -1
-        """The turn of the event loop in which the request was sent."""
+        self._held_at = -1
+        """Of the turn's flushes, where the request waits to be written; -1 where it does not."""
         self.reply = ReplyReader()
         self.deadline = NEVER
         self._deadlines = deadlines
@@ -49,8 +49,9 @@ class Link(asyncio.Protocol):
         self._deadlines.watch(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._asked_in == self._turn.number:
-            self._turn.flush()  # it answers before it can have been asked
+        if self._held_at == self._turn.flushes:  # an answer to nothing, and so not to what is to be asked
+            self._fail(UpstreamUnreachable(f"{self.origin} sent something before it was asked"))
+            return
         try:
             self.reply.feed(data)
         except NotHttp:
@@ -114,10 +115,10 @@ class Link(asyncio.Protocol):
         """Send a request."""
         self.reply.expect(to_head=to_head)
         turn = self._turn
-        self._asked_in = turn.number
         if sum(map(len, pieces)) <= SMALL:
-            turn.write(self._transport, b"".join(pieces))
+            self._held_at = turn.flushes if turn.write(self._transport, b"".join(pieces)) else -1
         else:
+            self._held_at = -1
             self._transport.writelines(pieces)
 
     def take(self) -> bytes:

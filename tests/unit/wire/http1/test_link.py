@@ -9,21 +9,33 @@ from kinference.wire.turn import Turn
 from tests.unit.wire.http1.linked import HEAD, FakeTransport, opened
 
 
-def linked() -> tuple[Link, FakeTransport]:
-    link, transport = opened()
+def linked(turn: Turn | None = None) -> tuple[Link, FakeTransport]:
+    link, transport = opened(turn=turn)
     link.ask([b"GET /", b" HTTP/1.1"], to_head=False)
     return link, transport
 
 
-async def test_an_answer_that_comes_before_its_request_was_written_lets_it_be_written_first() -> None:
+async def test_what_comes_before_a_request_was_written_is_no_answer_to_it_and_the_request_can_go_elsewhere() -> None:
+    """One engine's unasked second answer would else be the next client's."""
     turn = Turn()
     turn.write(FakeTransport(), b"first of the turn")
     link, transport = opened(turn=turn)
     link.ask([b"GET / HTTP/1.1"], to_head=False)
-    assert transport.written == b""
     link.data_received(HEAD + b"abcd")
-    assert transport.written == b"GET / HTTP/1.1"
-    assert link.keep(4)
+    with pytest.raises(UpstreamUnreachable, match="before it was asked"):
+        link.check()
+    turn.flush()
+    assert (transport.written, transport.is_aborted) == (b"", True)
+
+
+async def test_what_comes_once_the_turns_pieces_were_written_is_the_answer() -> None:
+    turn = Turn()
+    turn.write(FakeTransport(), b"first of the turn")
+    link, transport = opened(turn=turn)
+    link.ask([b"GET / HTTP/1.1"], to_head=False)
+    turn.flush()
+    link.data_received(HEAD + b"abcd")
+    assert (transport.written, link.take()) == (b"GET / HTTP/1.1", b"abcd")
 
 
 async def test_a_request_goes_out_and_its_answer_comes_in_and_the_link_is_kept() -> None:
@@ -246,7 +258,8 @@ class Follower:
 
 
 async def test_who_follows_is_given_what_is_here_and_what_comes_and_told_of_the_end() -> None:
-    link, _ = linked()
+    turn = Turn()
+    link, _ = linked(turn)
     link.data_received(HEAD + b"a")
     follower = Follower(link)
     follower.follow()
@@ -258,6 +271,7 @@ async def test_who_follows_is_given_what_is_here_and_what_comes_and_told_of_the_
     assert (follower.taken, follower.news, link.deadline) == ([b"a", b"bc", b"d"], 1, NEVER)
     assert link.keep(4)
     link.ask([b"GET /"], to_head=False)
+    turn.flush()
     link.data_received(HEAD + b"efgh")
     assert (len(follower.taken), follower.news, link.take()) == (3, 1, b"efgh")  # it was for that answer alone
 
